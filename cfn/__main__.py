@@ -1,0 +1,7 @@
+"""`python -m cfn` is `cfn`."""
+
+import sys
+
+from cfn.cli import main
+
+sys.exit(main())

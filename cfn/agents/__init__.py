@@ -1,0 +1,1 @@
+"""Agents: what acts, and learns from extrinsic plus intrinsic reward."""

@@ -1,0 +1,1 @@
+"""Pictures and statistics: pure functions of the files that runs leave behind."""

@@ -1,0 +1,136 @@
+"""The pictures of one run: learning curve, bonus against truth (as in Figure 2), and maps."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+
+from cfn.analysis.files import CountTable, Numbers, Series, latest_counts, read_config, read_metrics
+
+BLUE, ORANGE, GREY = "#3366aa", "#dd7711", "#999999"
+
+
+def draw_run(folder: Path, title: str) -> dict[str, Path]:
+    """Draw what the run's files hold.
+
+    Args:
+        folder: The run.
+        title: What to call it in the pictures.
+
+    Returns:
+        The pictures by name, as files under `plots/`.
+    """
+    figures = {"learning_curve": learning_curve(read_metrics(folder), title)}
+    table = latest_counts(folder)
+    if table is not None and len(table.counts):
+        figures["scatter"] = scatter(table, title)
+        if table.states.shape[1] == 2:  # a position
+            size = read_config(folder).get("env", {}).get("size")
+            figures["maps"] = maps(table, title, size if isinstance(size, int) else None)
+    paths = {name: folder / "plots" / f"{name}.png" for name in figures}
+    for name, figure in figures.items():
+        paths[name].parent.mkdir(exist_ok=True)
+        figure.savefig(paths[name], dpi=110)
+    return paths
+
+
+def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
+    """Raw return over environment steps, and beside it, where there are true states, how many were found."""
+    found = metrics.get("explore/states")
+    figure = Figure(figsize=(9.5 if found else 5.5, 3.8), layout="constrained")
+    left, *right = np.ravel(figure.subplots(1, 2 if found else 1)).tolist()
+    if train := metrics.get("train/return"):
+        smooth, window = _moving_mean(train.values)
+        left.plot(train.steps, train.values, ".", color=GREY, alpha=0.5, markersize=4, label="training episodes")
+        left.plot(train.steps, smooth, color=ORANGE, label=f"mean of {window} episodes")
+    if evaluation := metrics.get("eval/return"):
+        left.plot(evaluation.steps, evaluation.values, "o-", color=BLUE, markersize=3, label="evaluation")
+    _label(left, "environment steps", "return of an episode", "Learning curve")
+    if left.get_legend_handles_labels()[0]:
+        left.margins(y=0.12)
+        low, high = left.dataLim.intervaly
+        if high - low < 1e-6:  # nothing happened: say so on a scale on which something could have
+            left.set_ylim(low - 0.1, high + 1.1)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    if found:
+        right[0].plot(found.steps, found.values, "o-", color=BLUE, markersize=3)
+        right[0].set_ylim(bottom=0)
+        _label(right[0], "environment steps", "distinct states visited", "Exploration")
+    for axes in (left, *right):
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def scatter(table: CountTable, title: str) -> Figure:
+    """Predicted against true bonus, one point per visited state; a bonus that counts lies on the dashed line."""
+    figure = Figure(figsize=(5, 4.9), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(table.true_bonus, table.predicted_bonus, "o", color=BLUE, alpha=0.35, markersize=4, markeredgewidth=0)
+    axes.plot([0, 1], [0, 1], "--", color="black", linewidth=1)
+    axes.set_xlim(0, 1.03)
+    axes.set_ylim(min(0.0, 1.05 * float(table.predicted_bonus.min())), max(1.03, 1.05 * float(table.predicted_bonus.max())))
+    mse = float(np.mean((table.predicted_bonus - table.true_bonus) ** 2))
+    _label(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
+    axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps, mean squared error {mse:.2g}", fontsize=9)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def maps(table: CountTable, title: str, size: int | None = None) -> Figure:
+    """Visits and bonus over positions, side by side; grey was never visited.
+
+    Args:
+        table: Counts of states that are positions (x, y).
+        title: What to call the run.
+        size: The grid's cells along a side, where it is known; else what was visited sets the extent.
+    """
+    low = np.zeros(2, np.int64) if size else table.states.min(axis=0)
+    high = np.full(2, size - 1) if size else table.states.max(axis=0)
+    figure = Figure(figsize=(9.5, 4.3), layout="constrained")
+    visits, bonus = figure.subplots(1, 2)
+    cells = table.states - low
+    shape = tuple((high - low + 1)[::-1])
+
+    def paint(axes: Axes, values: Numbers, norm: Normalize, colours: str, label: str) -> None:
+        grid = np.full(shape, np.nan)
+        grid[cells[:, 1], cells[:, 0]] = values
+        extent = (low[0] - 0.5, high[0] + 0.5, low[1] - 0.5, high[1] + 0.5)
+        image = axes.imshow(grid, origin="lower", extent=extent, cmap=colours, norm=norm, interpolation="nearest")
+        axes.set_facecolor("#dddddd")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+        axes.set_xlabel("x (cells)")
+        axes.set_ylabel("y (cells)")
+        figure.colorbar(image, ax=axes, label=label, shrink=0.9)
+
+    paint(visits, table.counts, LogNorm(1, max(2.0, float(table.counts.max()))), "viridis", "visits  $N(s)$")
+    top = max(1.0, float(table.predicted_bonus.max()))
+    paint(bonus, table.predicted_bonus, Normalize(min(0.0, float(table.predicted_bonus.min())), top), "magma", "bonus  $B(s)$")
+    figure.suptitle(f"{title}: after {table.step:,} steps (grey: never visited)", fontsize=11)
+    return figure
+
+
+def _label(axes: Axes, x: str, y: str, title: str) -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title, fontsize=10)
+    axes.grid(color="#e5e5e5", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _moving_mean(values: Numbers) -> tuple[Numbers, int]:
+    """Means of the last episodes, a twentieth of all but at most 100, and how many those are."""
+    window = int(np.clip(len(values) // 20, 1, 100))
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    means: Any = (sums[ends] - sums[starts]) / (ends - starts)
+    return means, window

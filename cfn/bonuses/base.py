@@ -1,0 +1,40 @@
+"""What the loop, and anyone else's loop, asks of a bonus."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from cfn.types import Array, Metrics, State
+
+
+class Bonus(ABC):
+    """Turns visited states into intrinsic rewards (lambda * B(s) of Eq. 1).
+
+    A constructor takes `observation_space` and `seed`, and then its own keys with the paper's defaults; their
+    annotations are the schema of the bonus's config group. Observations come in batches. The true states are there
+    for the oracle alone; a bonus that is to work in the world must not look at them.
+
+    Attributes:
+        update_period: Environment steps per call of `update`.
+    """
+
+    update_period: int = 1
+
+    @abstractmethod
+    def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
+        """Count one visit to each state, and return the intrinsic rewards of these visits."""
+
+    @abstractmethod
+    def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
+        """B(s), without scale or normalisation: what plots compare with 1 / sqrt(N(s)). Changes nothing."""
+
+    def update(self) -> Metrics:
+        """Learn for one step. Returns what is worth logging, such as `bonus/loss`."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the bonus would need to go on as if nothing had happened."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""

@@ -1,0 +1,152 @@
+"""The command `cfn`: one word chooses what to do. Errors come out as sentences, tracebacks only on request."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+from cfn import __version__, naming
+from cfn.config import CONF, check, unknown_key
+from cfn.errors import UsageError
+from cfn.run import Run, remove_if_empty
+
+USAGE = """\
+cfn: a laboratory for count-based exploration
+
+  cfn train [key=value ...]    train an agent with a bonus in an environment (cfn train --help for the keys)
+  cfn --version                the version
+
+  cfn train                                       the default: a small visual gridworld
+  cfn train env=gridworld bonus=count seed=1      the paper's values for that environment
+  cfn train -m bonus=none,count seed=0,1,2        a sweep
+  eval "$(cfn -sc install=bash)"                  completion of commands, groups and keys by the tab key"""
+
+
+def main() -> int:
+    """Do what the command line says; the exit code tells whether it could be done."""
+    word, *arguments = sys.argv[1:] or [""]
+    if word in ("-sc", "--shell-completion"):
+        return complete(arguments)
+    if word in ("-h", "--help", "help"):
+        print(USAGE)
+        return 0
+    if word in ("-V", "--version"):
+        print(f"cfn {__version__}")
+        return 0
+    if word not in COMMANDS:
+        problem = f"cfn: there is no command {word!r}.\n\n" if word else ""
+        print(problem + USAGE, file=sys.stderr)
+        return 2
+    return COMMANDS[word](arguments)
+
+
+def train(arguments: list[str]) -> int:
+    """`cfn train`: Hydra composes the config and calls `job` once, or once for each run of a sweep."""
+    sys.argv = ["cfn", *arguments]
+    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands errors on, and they are told here
+    failures: list[Exception] = []
+
+    @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+    def job(composed: DictConfig) -> None:
+        try:
+            run_one(composed)
+        except Exception as error:
+            if HydraConfig.get().mode == RunMode.RUN:
+                failures.append(error)  # raised, it would come out with a line of Hydra's before ours
+                return
+            overrides = " ".join(HydraConfig.get().overrides.task)
+            print(f"cfn: the run {overrides} failed: {sentence(error)}", file=sys.stderr)
+            raise  # the other runs go on; Hydra hands on the first failure when all are done
+
+    try:
+        job()
+        if failures:
+            raise failures[0]
+    except KeyboardInterrupt:
+        print("cfn: stopped", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if wants_traceback:
+            raise
+        print(f"cfn: {sentence(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run_one(composed: DictConfig) -> None:
+    """One run, from the config that Hydra composed for it."""
+    context = HydraConfig.get()
+    folder = Path(context.runtime.output_dir)
+    choices, overrides = context.runtime.choices, list(context.overrides.task)
+    try:
+        config = check(composed, choices)
+        env_id = config.env.keys.get("id")
+        run = Run(
+            folder=folder,
+            env=naming.environment(config.env.name, env_id),
+            agent=config.agent.name,
+            bonus=config.bonus.name,
+            seed=config.seed,
+            setting=naming.setting(choices, env_id, overrides),
+            config=OmegaConf.to_container(composed, resolve=True),  # type: ignore[arg-type]
+        )
+        from cfn.train import Training  # PyTorch is slow to import: a wrong key is told before it
+
+        training = Training(config)
+        run.claim(OmegaConf.to_container(OmegaConf.create({"hydra": context}), enum_to_str=True), overrides)  # type: ignore[arg-type]
+    except Exception:
+        remove_if_empty(folder)
+        raise
+    training.run(run)
+
+
+def complete(arguments: list[str]) -> int:
+    """Shell completion: Hydra's, which knows groups and keys, with the command's word taken out of the line."""
+    line = os.environ.get("COMP_LINE", "")
+    words = line.split()
+    typing_command = len(words) < 2 or (len(words) == 2 and not line.endswith(" "))
+    if arguments and arguments[0].startswith("query=") and typing_command:
+        prefix = words[1] if len(words) == 2 else ""
+        print(" ".join(command for command in COMMANDS if command.startswith(prefix)))
+        return 0
+    os.environ["COMP_LINE"] = line.replace(words[1], "", 1) if len(words) > 1 else line
+    return train(["-sc", *arguments])
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, for a person."""
+    cause = error.__cause__
+    if isinstance(error, UsageError):
+        return str(error)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+        group, _, option = error.missing_cfg_file.rpartition("/")
+        return f"{group}={option}: there is no such option; choose from {', '.join(sorted(error.options))}"
+    if isinstance(cause, ConfigKeyError) and isinstance(error, ConfigCompositionException):
+        known = cause.parent_node.keys() if isinstance(cause.parent_node, DictConfig) else []
+        return unknown_key(str(cause.full_key), [key for key in known if key != "hydra"])
+    if isinstance(cause, OmegaConfBaseException):
+        return f"{cause.full_key}: {cause.msg}" if cause.full_key else str(cause.msg)
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error} (runs go to the folder that outputs=DIR names)"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"{type(error).__name__}: {error} (in {Path(place.filename).name}, line {place.lineno}). "
+        "This is a bug: HYDRA_FULL_ERROR=1 before the command shows where it comes from"
+    )
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {"train": train}

@@ -1,0 +1,165 @@
+"""The typed config: what Hydra composed, checked against what the code declares, before anything starts.
+
+The top-level keys are the fields of `Config`. The keys of a group are the arguments of the class (or function) that
+its `_target_` names: their annotations are the schema, so a new environment, agent, bonus or tracker, ours or a
+user's own, is checked without another line. Every error names its full key.
+"""
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from hydra.types import RunMode
+from hydra.utils import get_object
+from omegaconf import DictConfig, OmegaConf
+from pydantic import TypeAdapter, ValidationError
+
+from cfn import naming
+from cfn.errors import BadValue, UsageError
+from cfn.types import NonNegative, Positive, PositiveFloat
+
+_HERE = Path(__file__).resolve().parent
+CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
+"""The folder of the configs: inside the package when installed from a wheel, at the top level in a checkout."""
+
+# What the loop itself gives to each group's constructor; every other argument is a key of the group's config.
+SUPPLIED = {
+    "env": ("render_mode",),
+    "agent": ("observation_space", "action_space", "seed"),
+    "bonus": ("observation_space", "seed"),
+    "tracker": ("run",),
+}
+
+
+@dataclass(frozen=True)
+class Component:
+    """One group's choice: the class it names and the keys it is made with, checked but not yet made."""
+
+    group: str
+    name: str
+    target: Callable[..., Any]
+    keys: dict[str, Any]
+
+    def build(self, **supplied: Any) -> Any:
+        """Make it, from what the loop supplies and the config's keys."""
+        try:
+            return self.target(**supplied, **self.keys)
+        except BadValue as error:
+            raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
+
+
+@dataclass(frozen=True)
+class Eval:
+    """`eval.*`: how often the run is evaluated, in environment steps, and over how many episodes."""
+
+    every: Positive
+    episodes: Positive
+
+
+@dataclass(frozen=True)
+class Config:
+    """The keys of every run; `conf/base.yaml` says what each is for."""
+
+    env: Component
+    agent: Component
+    bonus: Component
+    tracker: Component
+    steps: Positive
+    seed: NonNegative
+    num_envs: Positive
+    reward_clip: PositiveFloat | None
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    threads: Positive | None
+    eval: Eval
+    outputs: str
+
+
+def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
+    """Turn what Hydra composed into a `Config`, or say which key is wrong.
+
+    Args:
+        composed: The job's config.
+        choices: Which option was chosen of each group (`hydra.runtime.choices`).
+    """
+    if choices.get("preset") != "paper" and choices.get("experiment") == "none":
+        raise UsageError(f"preset={choices.get('preset')} belongs to an experiment: add experiment=NAME, or leave it out")
+    for key in OmegaConf.missing_keys(composed):
+        raise UsageError(f"{key} is not set and has no default: add {key}=... to the command")
+    values: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
+    values.pop("suite", None)  # the tables that other keys point into
+    for group, supplied in SUPPLIED.items():
+        values[group] = _component(group, str(choices.get(group)), values.get(group), supplied)
+    return Config(**_checked(Config, values, prefix=""))
+
+
+def _component(group: str, name: str, values: Any, supplied: tuple[str, ...]) -> Component:
+    if not isinstance(values, dict) or "_target_" not in values:
+        raise UsageError(f"{group}={name} has no _target_: its YAML must name the class that it configures")
+    path = values.pop("_target_")
+    try:
+        target = get_object(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"{group}._target_={path} cannot be imported: {error}") from error
+    return Component(group, name, target, _checked(target, values, prefix=f"{group}.", supplied=supplied))
+
+
+def _checked(
+    target: Callable[..., Any], values: dict[str, Any], prefix: str, supplied: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Check `values` against the signature of `target`, whose `supplied` arguments are not keys."""
+    hints = get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
+    parameters = {name: p for name, p in inspect.signature(target).parameters.items() if name not in supplied}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for name in values:
+        if name not in parameters and not takes_any:
+            raise UsageError(unknown_key(prefix + name, parameters))
+    for name, p in parameters.items():
+        if name not in values and p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+            raise UsageError(f"{prefix}{name} is not set and has no default: add {prefix}{name}=... to the command")
+    return {name: _checked_value(prefix + name, hints.get(name, Any), value) for name, value in values.items()}
+
+
+def _checked_value(key: str, hint: Any, value: Any) -> Any:
+    if is_dataclass(hint):
+        return hint(**_checked(hint, value, key + ".")) if isinstance(value, dict) else value  # type: ignore[operator]
+    try:
+        checked = TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        wanted = dict.fromkeys(re.sub("^Input should be ", "", e["msg"]) for e in error.errors())
+        raise UsageError(f"{key}={value}: should be {' or '.join(wanted)}") from error
+    if isinstance(value, bool) and not isinstance(checked, bool):
+        raise UsageError(f"{key}={value}: should be a number, not true or false")
+    return checked
+
+
+def unknown_key(key: str, known: Iterable[Any]) -> str:
+    """A sentence on a key that does not exist, with those that do."""
+    *parents, name = key.split(".")
+    where = ".".join(parents)
+    options = sorted(str(option) for option in known if option != "_target_")
+    close = difflib.get_close_matches(name, options, n=1)
+    guess = f" (did you mean {'.'.join([*parents, close[0]])}?)" if close else ""
+    if not options:
+        return f"{key} is not a key{guess}: {where} has none"
+    return f"{key} is not a key{guess}: the keys {f'of {where} ' if where else ''}are {', '.join(options)}"
+
+
+def run_folder(time: str, *, _root_: DictConfig) -> str:
+    """The resolver behind `hydra.run.dir` and `hydra.sweep.subdir`: the run's folder, as `naming.folder` has it."""
+    hydra = _root_.hydra
+    path = naming.folder(
+        outputs=_root_.outputs,
+        choices=hydra.runtime.choices,
+        env_id=_root_.env.get("id") if not OmegaConf.is_missing(_root_.env, "id") else None,
+        time=time,
+        overrides=list(hydra.overrides.task) if hydra.mode == RunMode.MULTIRUN else [],
+        seed=_root_.seed,
+    )
+    return str(path.absolute())  # absolute, so that the folder of Hydra's own record of a sweep is not put before it
+
+
+OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)

@@ -1,0 +1,5 @@
+"""Environments. Importing this package registers their Gymnasium ids."""
+
+import gymnasium as gym
+
+gym.register("cfn/Gridworld-v0", entry_point="cfn.envs.gridworld:Gridworld")

@@ -1,0 +1,99 @@
+"""Visual Gridworld (Section 4.1 and Appendix C): a square seen as an image, with a goal in the far corner."""
+
+from typing import Annotated, Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from annotated_types import Ge, Lt
+
+from cfn.errors import BadValue
+from cfn.types import Array, Positive, State
+
+LEFT, RIGHT, UP, DOWN = range(4)
+MOVES = ((-1, 0), (1, 0), (0, 1), (0, -1))
+
+# The paper gives 150 steps for a shortest path of 82; other sizes get the same proportion.
+STEPS_PER_MOVE = 150 / 82
+
+
+class Gridworld(gym.Env[Array, int]):
+    """The agent starts bottom left, at (0, 0), and gets +1 and the end of the episode top right.
+
+    The image is black but for the agent's cell; goal and border are not drawn, and a move into the border does
+    nothing. With probability `action_noise` the action is replaced by one of the four, drawn uniformly; the episode
+    is then longer by 1 / (1 - action_noise), so that the agent has as many actions of its own.
+
+    Args:
+        size: Cells along a side.
+        image_size: Pixels along a side of the observation; a multiple of `size`.
+        action_noise: Probability that an action is replaced.
+        max_steps: Steps until truncation; by default the paper's 150 at size 42, in proportion at other sizes.
+        render_mode: `rgb_array` or None.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 30}
+
+    def __init__(
+        self,
+        size: Annotated[int, Ge(2)] = 42,
+        image_size: Positive = 84,
+        action_noise: Annotated[float, Ge(0), Lt(1)] = 0.0,
+        max_steps: Positive | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if image_size % size:
+            divisors = ", ".join(str(d) for d in range(2, image_size + 1) if image_size % d == 0)
+            raise BadValue(
+                "size",
+                f"the image of {image_size} pixels cannot be cut into {size} equal cells: choose a size out of "
+                f"{divisors}, or an image_size that is a multiple of {size} (such as {size * max(1, image_size // size)})",
+            )
+        self.size = size
+        self.action_noise = action_noise
+        self.max_steps = max_steps or round(STEPS_PER_MOVE * 2 * (size - 1) / (1 - action_noise))
+        self.render_mode = render_mode
+        self.observation_space = gym.spaces.Box(0, 255, (image_size, image_size), np.uint8)
+        self.action_space = gym.spaces.Discrete(4)  # type: ignore[assignment]  # its actions are numpy's integers
+        self._pixels = image_size // size
+        self._x = self._y = self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Back to the bottom left."""
+        super().reset(seed=seed, options=options)
+        self._x = self._y = self._steps = 0
+        return self._image(), {"state": self._state()}
+
+    def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Move one cell, or nowhere if the border is in the way."""
+        if self.action_noise and self.np_random.random() < self.action_noise:
+            action = int(self.np_random.integers(4))
+        elif not 0 <= action < 4:
+            raise ValueError(f"an action of Gridworld is 0 (left), 1 (right), 2 (up) or 3 (down), not {action}")
+        dx, dy = MOVES[action]
+        last = self.size - 1
+        self._x = min(max(self._x + dx, 0), last)
+        self._y = min(max(self._y + dy, 0), last)
+        self._steps += 1
+        terminated = self._x == last and self._y == last
+        truncated = not terminated and self._steps >= self.max_steps
+        return self._image(), float(terminated), terminated, truncated, {"state": self._state()}
+
+    def render(self) -> Array:  # type: ignore[override]
+        """The grid for people: a lighter floor, the goal in green, the agent in white, up to 420 pixels wide."""
+        cell = max(1, 420 // self.size)
+        picture = np.full((self.size * cell, self.size * cell, 3), 40, np.uint8)
+        self._paint(picture, self.size - 1, self.size - 1, cell, (90, 200, 120))
+        self._paint(picture, self._x, self._y, cell, (255, 255, 255))
+        return picture
+
+    def _image(self) -> Array:
+        image = np.zeros(self.observation_space.shape, np.uint8)  # type: ignore[arg-type]
+        self._paint(image, self._x, self._y, self._pixels, 255)
+        return image
+
+    def _paint(self, image: Array, x: int, y: int, cell: int, colour: int | tuple[int, int, int]) -> None:
+        row = (self.size - 1 - y) * cell  # y grows upwards, rows downwards
+        image[row : row + cell, x * cell : (x + 1) * cell] = colour
+
+    def _state(self) -> State:
+        return self._x, self._y

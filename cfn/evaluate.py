@@ -1,0 +1,99 @@
+"""Evaluations: episodes without exploration, and the bonus asked about every state that was ever visited.
+
+An evaluation looks and never touches: it plays in environments of its own, with seeds of its own, and neither the
+replay, nor the counts, nor the bonus hears of it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from cfn import seeding
+from cfn.agents.base import Agent
+from cfn.analysis import plots
+from cfn.bonuses.base import Bonus
+from cfn.config import Config
+from cfn.run import Run
+from cfn.tracking.base import Tracker
+from cfn.truth import TrueCounts, count_errors
+from cfn.types import Array, Metrics
+
+PICTURES = 10
+"""Pictures are drawn this many times over a run at the most: drawing takes longer than a short evaluation."""
+CHUNK = 1024
+"""How many states a bonus is asked about at once."""
+
+
+def play(agent: Agent, envs: Sequence[gym.Env[Any, Any]], seeds: Sequence[int]) -> tuple[list[float], list[int]]:
+    """Play one episode in each environment, all at once, as the agent acts when it does not explore.
+
+    Returns:
+        The episodes' raw returns and their lengths.
+    """
+    observations = [env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)]
+    returns, lengths = [0.0] * len(envs), [0] * len(envs)
+    playing = list(range(len(envs)))
+    while playing:
+        actions = agent.act(np.stack([observations[i] for i in playing]), explore=False)
+        still = []
+        for i, action in zip(playing, actions, strict=True):
+            observations[i], reward, terminated, truncated, _ = envs[i].step(action)
+            returns[i] += float(reward)
+            lengths[i] += 1
+            if not (terminated or truncated):
+                still.append(i)
+        playing = still
+    return returns, lengths
+
+
+def ask(bonus: Bonus, truth: TrueCounts) -> Array:
+    """B(s) of every visited state."""
+    examples, states = truth.examples, truth.states
+    starts = range(0, len(states), CHUNK)
+    return np.concatenate([bonus.novelty(examples[i : i + CHUNK], states[i : i + CHUNK]) for i in starts])
+
+
+class Evaluation:
+    """Evaluates a run whenever it is called, and writes down what it finds.
+
+    Args:
+        config: The run's config.
+        agent: Plays.
+        bonus: Is asked.
+        truth: Knows what the bonus should have answered.
+    """
+
+    def __init__(self, config: Config, agent: Agent, bonus: Bonus, truth: TrueCounts) -> None:
+        self._config = config
+        self._agent = agent
+        self._bonus = bonus
+        self._truth = truth
+        self._envs = [config.env.build(render_mode=None) for _ in range(config.eval.episodes)]
+        self._pictured = 0
+
+    def __call__(self, step: int, steps_per_second: float, run: Run, tracker: Tracker) -> None:
+        """Evaluate at this step."""
+        seeds = [seeding.integer(self._config.seed, "evaluate", step, i) for i in range(len(self._envs))]
+        returns, lengths = play(self._agent, self._envs, seeds)
+        metrics: Metrics = {"eval/return": float(np.mean(returns)), "eval/length": float(np.mean(lengths))}
+        table = run.counts / f"step_{step:09}.csv"
+        if len(self._truth):
+            predicted = ask(self._bonus, self._truth)
+            self._truth.write(table, predicted)
+            metrics |= count_errors(predicted, self._truth.true_bonus)
+            metrics["explore/states"] = len(self._truth)
+        metrics["speed/steps_per_second"] = steps_per_second
+        tracker.log(step, metrics)
+        picture = step * PICTURES // self._config.steps
+        if picture > self._pictured:
+            self._pictured = picture
+            tracker.log_pictures(step, plots.draw_run(run.folder, f"{run.setting}, seed {run.seed}"))
+            if len(self._truth):
+                tracker.log_counts(step, table)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for env in self._envs:
+            env.close()

@@ -1,0 +1,110 @@
+"""The ground truth: how often each true state was visited, and an observation of each to ask the bonus about.
+
+A visit is counted for s_t, the state an action was taken in, just when the bonus is told of it: a state in which an
+episode ends is never acted in, and so has no count.
+"""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from scipy import stats
+
+from cfn.types import Array, Metrics, State
+
+COLUMNS = ("state", "count", "true_bonus", "predicted_bonus")
+
+
+class TrueCounts:
+    """Visits per state, and the first observation of each.
+
+    Args:
+        observation_space: Of one environment.
+    """
+
+    def __init__(self, observation_space: gym.Space[Any]) -> None:
+        assert observation_space.shape is not None
+        self._index: dict[State, int] = {}
+        self._counts = np.zeros(256, np.int64)
+        self._examples = np.zeros((256, *observation_space.shape), observation_space.dtype)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def visit(self, states: Sequence[State] | None, observations: Array) -> None:
+        """Count one visit to each state; an environment that reports no states (None) is not counted."""
+        if states is None:
+            return
+        for state, observation in zip(states, observations, strict=True):
+            row = self._index.setdefault(state, len(self._index))
+            if row == len(self._counts):
+                self._counts = _doubled(self._counts)
+                self._examples = _doubled(self._examples)
+            if self._counts[row] == 0:
+                self._examples[row] = observation
+            self._counts[row] += 1
+
+    @property
+    def states(self) -> list[State]:
+        """The visited states, in the order of their first visits."""
+        return list(self._index)
+
+    @property
+    def counts(self) -> Array:
+        """N(s) of each visited state."""
+        return self._counts[: len(self)]
+
+    @property
+    def examples(self) -> Array:
+        """An observation of each visited state."""
+        return self._examples[: len(self)]
+
+    @property
+    def true_bonus(self) -> Array:
+        """1 / sqrt(N(s)) of each visited state."""
+        bonus: Array = self.counts**-0.5
+        return bonus
+
+    def write(self, path: Path, predicted: Array) -> None:
+        """Write the table of visited states beside what the bonus says of them; a state's numbers are spaced."""
+        path.parent.mkdir(exist_ok=True)
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(COLUMNS)
+            rows = zip(self.states, self.counts.tolist(), self.true_bonus.tolist(), predicted.tolist(), strict=True)
+            writer.writerows((" ".join(map(str, s)), n, f"{true:.6g}", f"{b:.6g}") for s, n, true, b in rows)
+
+    def state_dict(self) -> dict[str, Array]:
+        """States, counts and examples, as arrays."""
+        return {"states": np.array(self.states), "counts": self.counts.copy(), "examples": self.examples.copy()}
+
+    def load_state_dict(self, state: dict[str, Array]) -> None:
+        """Take over states, counts and examples."""
+        self._index = {tuple(key): row for row, key in enumerate(state["states"].tolist())}
+        self._counts, self._examples = state["counts"].copy(), state["examples"].copy()
+
+
+def _doubled(array: Array) -> Array:
+    more = np.zeros((max(256, len(array)), *array.shape[1:]), array.dtype)
+    return np.concatenate([array, more])
+
+
+def count_errors(predicted: Array, true: Array) -> Metrics:
+    """How far a predicted bonus is from the true one, over visited states.
+
+    `bonus/mse` is the paper's measure (Figure 3); `bonus/affine_mse` is what remains after the best a * predicted + b,
+    so that only the shape counts; `bonus/spearman` compares the order alone, and is left out where it is not defined.
+    """
+    centred, target = predicted - predicted.mean(), true - true.mean()
+    variance = float(centred @ centred)
+    slope = float(centred @ target) / variance if variance > 0 else 0.0
+    metrics = {
+        "bonus/mse": float(np.mean((predicted - true) ** 2)),
+        "bonus/affine_mse": float(np.mean((target - slope * centred) ** 2)),
+    }
+    if np.ptp(predicted) > 0 and np.ptp(true) > 0:
+        metrics["bonus/spearman"] = float(stats.spearmanr(predicted, true).statistic)
+    return metrics
