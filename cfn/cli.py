@@ -8,10 +8,10 @@ from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException
+from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from cfn import __version__, naming
 from cfn.config import CONF, check, unknown_key
@@ -130,11 +130,13 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, option = error.missing_cfg_file.rpartition("/")
         return f"{group}={option}: there is no such option; choose from {', '.join(sorted(error.options))}"
-    if isinstance(cause, ConfigKeyError) and isinstance(error, ConfigCompositionException):
+    if isinstance(cause, ConfigKeyError | ConfigAttributeError) and isinstance(error, ConfigCompositionException):
         known = cause.parent_node.keys() if isinstance(cause.parent_node, DictConfig) else []
         return unknown_key(str(cause.full_key), [key for key in known if key != "hydra"])
     if isinstance(cause, OmegaConfBaseException):
         return f"{cause.full_key}: {cause.msg}" if cause.full_key else str(cause.msg)
+    if isinstance(error, OverrideParseException):
+        return f"{error.override}: this is not of the form key=value ({error.message.splitlines()[0]})"
     if isinstance(error, HydraException | OmegaConfBaseException):
         return " ".join(str(error).split())
     if isinstance(error, OSError):

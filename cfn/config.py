@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from cfn import naming
-from cfn.errors import BadValue, UsageError
+from cfn.errors import BadValueError, UsageError
 from cfn.types import NonNegative, Positive, PositiveFloat
 
 _HERE = Path(__file__).resolve().parent
@@ -48,7 +48,7 @@ class Component:
         """Make it, from what the loop supplies and the config's keys."""
         try:
             return self.target(**supplied, **self.keys)
-        except BadValue as error:
+        except BadValueError as error:
             raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
 
 
@@ -86,7 +86,8 @@ def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
         choices: Which option was chosen of each group (`hydra.runtime.choices`).
     """
     if choices.get("preset") != "paper" and choices.get("experiment") == "none":
-        raise UsageError(f"preset={choices.get('preset')} belongs to an experiment: add experiment=NAME, or leave it out")
+        preset = choices.get("preset")
+        raise UsageError(f"preset={preset} belongs to an experiment: add experiment=NAME, or leave it out")
     for key in OmegaConf.missing_keys(composed):
         raise UsageError(f"{key} is not set and has no default: add {key}=... to the command")
     values: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
@@ -124,8 +125,8 @@ def _checked(
 
 
 def _checked_value(key: str, hint: Any, value: Any) -> Any:
-    if is_dataclass(hint):
-        return hint(**_checked(hint, value, key + ".")) if isinstance(value, dict) else value  # type: ignore[operator]
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint(**_checked(hint, value, key + ".")) if isinstance(value, dict) else value
     try:
         checked = TypeAdapter(hint).validate_python(value)
     except ValidationError as error:

@@ -5,7 +5,7 @@ class UsageError(Exception):
     """Something the user asked for cannot be; the message is shown as it is, without a traceback."""
 
 
-class BadValue(UsageError, ValueError):
+class BadValueError(UsageError, ValueError):
     """A constructor's argument is impossible. `cfn train` puts the group's name before the key."""
 
     def __init__(self, key: str, sentence: str) -> None:

@@ -1,7 +1,6 @@
 """A run is a folder: its config, metrics, count tables, pictures, log and summary. Everything else is a mirror."""
 
 import json
-import os
 import resource
 import sys
 from dataclasses import dataclass
@@ -38,6 +37,12 @@ class Run:
     config: dict[str, Any]
 
     @property
+    def shown(self) -> str:
+        """The folder as a person would write it: from where the command was given, if it lies below."""
+        here = Path.cwd()
+        return str(self.folder.relative_to(here) if self.folder.is_relative_to(here) else self.folder)
+
+    @property
     def metrics(self) -> Path:
         """One JSON object per moment."""
         return self.folder / "metrics.jsonl"
@@ -55,7 +60,7 @@ class Run:
     def claim(self, hydra: dict[str, Any], overrides: list[str]) -> None:
         """Take the folder for this run, or refuse if another run has it; write `.hydra/`, as Hydra would."""
         if self.metrics.exists() or (self.folder / "summary.json").exists():
-            raise UsageError(f"{self.folder} holds a run already: nothing was touched. Choose another hydra.run.dir")
+            raise UsageError(f"{self.shown} holds a run already: nothing was touched. Choose another hydra.run.dir")
         records = self.folder / ".hydra"
         records.mkdir(parents=True, exist_ok=True)
         self.counts.mkdir(exist_ok=True)
@@ -82,7 +87,7 @@ class Run:
         }
         beside = self.folder / "summary.json.new"
         beside.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        os.replace(beside, self.folder / "summary.json")
+        beside.replace(self.folder / "summary.json")
 
 
 def remove_if_empty(folder: Path) -> None:

@@ -84,7 +84,7 @@ class Training:
         tracker = Trackers([metrics, self.config.tracker.build(run=run), Console(run)])
         started = time.monotonic()
         state, error = "failed", None
-        log.info(f"{run.setting}, seed {run.seed}: {self.config.steps:,} steps on {self.device}, in {run.folder}")
+        log.info(f"{run.setting}, seed {run.seed}: {self.config.steps:,} steps on {self.device}, in {run.shown}")
         run.write_summary("running", 0, 0.0, {})
         try:
             self.loop(run, tracker)
@@ -100,7 +100,7 @@ class Training:
             self.envs.close()
             self.evaluate.close()
             run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
-            log.info(f"{state} after {time.monotonic() - started:,.0f} s; pictures and numbers are in {run.folder}")
+            log.info(f"{state} after {time.monotonic() - started:,.0f} s; pictures and numbers are in {run.shown}")
 
 
 class Stopwatch:

@@ -42,7 +42,7 @@ def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
     """Raw return over environment steps, and beside it, where there are true states, how many were found."""
     found = metrics.get("explore/states")
     figure = Figure(figsize=(9.5 if found else 5.5, 3.8), layout="constrained")
-    left, *right = np.ravel(figure.subplots(1, 2 if found else 1)).tolist()
+    left, *right = figure.subplots(1, 2 if found else 1, squeeze=False)[0]
     if train := metrics.get("train/return"):
         smooth, window = _moving_mean(train.values)
         left.plot(train.steps, train.values, ".", color=GREY, alpha=0.5, markersize=4, label="training episodes")
@@ -75,7 +75,8 @@ def scatter(table: CountTable, title: str) -> Figure:
     axes.plot(table.true_bonus, table.predicted_bonus, "o", color=BLUE, alpha=0.35, markersize=4, markeredgewidth=0)
     axes.plot([0, 1], [0, 1], "--", color="black", linewidth=1)
     axes.set_xlim(0, 1.03)
-    axes.set_ylim(min(0.0, 1.05 * float(table.predicted_bonus.min())), max(1.03, 1.05 * float(table.predicted_bonus.max())))
+    low, high = float(table.predicted_bonus.min()), float(table.predicted_bonus.max())
+    axes.set_ylim(min(0.0, 1.05 * low), max(1.03, 1.05 * high))
     mse = float(np.mean((table.predicted_bonus - table.true_bonus) ** 2))
     _label(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
     axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps, mean squared error {mse:.2g}", fontsize=9)
@@ -111,8 +112,8 @@ def maps(table: CountTable, title: str, size: int | None = None) -> Figure:
         figure.colorbar(image, ax=axes, label=label, shrink=0.9)
 
     paint(visits, table.counts, LogNorm(1, max(2.0, float(table.counts.max()))), "viridis", "visits  $N(s)$")
-    top = max(1.0, float(table.predicted_bonus.max()))
-    paint(bonus, table.predicted_bonus, Normalize(min(0.0, float(table.predicted_bonus.min())), top), "magma", "bonus  $B(s)$")
+    scale = Normalize(min(0.0, float(table.predicted_bonus.min())), max(1.0, float(table.predicted_bonus.max())))
+    paint(bonus, table.predicted_bonus, scale, "magma", "bonus  $B(s)$")
     figure.suptitle(f"{title}: after {table.step:,} steps (grey: never visited)", fontsize=11)
     return figure
 

@@ -1,12 +1,12 @@
 """Visual Gridworld (Section 4.1 and Appendix C): a square seen as an image, with a goal in the far corner."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
 from annotated_types import Ge, Lt
 
-from cfn.errors import BadValue
+from cfn.errors import BadValueError
 from cfn.types import Array, Positive, State
 
 LEFT, RIGHT, UP, DOWN = range(4)
@@ -31,7 +31,7 @@ class Gridworld(gym.Env[Array, int]):
         render_mode: `rgb_array` or None.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 30}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012  # Gymnasium's own way
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Gridworld(gym.Env[Array, int]):
     ) -> None:
         if image_size % size:
             divisors = ", ".join(str(d) for d in range(2, image_size + 1) if image_size % d == 0)
-            raise BadValue(
+            raise BadValueError(
                 "size",
                 f"the image of {image_size} pixels cannot be cut into {size} equal cells: choose a size out of "
-                f"{divisors}, or an image_size that is a multiple of {size} (such as {size * max(1, image_size // size)})",
+                f"{divisors}, or an image_size that is a multiple of {size}, such as {-(-image_size // size) * size}",
             )
         self.size = size
         self.action_noise = action_noise
@@ -54,6 +54,7 @@ class Gridworld(gym.Env[Array, int]):
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(0, 255, (image_size, image_size), np.uint8)
         self.action_space = gym.spaces.Discrete(4)  # type: ignore[assignment]  # its actions are numpy's integers
+        self._shape = (image_size, image_size)
         self._pixels = image_size // size
         self._x = self._y = self._steps = 0
 
@@ -78,7 +79,7 @@ class Gridworld(gym.Env[Array, int]):
         truncated = not terminated and self._steps >= self.max_steps
         return self._image(), float(terminated), terminated, truncated, {"state": self._state()}
 
-    def render(self) -> Array:  # type: ignore[override]
+    def render(self) -> Array:
         """The grid for people: a lighter floor, the goal in green, the agent in white, up to 420 pixels wide."""
         cell = max(1, 420 // self.size)
         picture = np.full((self.size * cell, self.size * cell, 3), 40, np.uint8)
@@ -87,7 +88,7 @@ class Gridworld(gym.Env[Array, int]):
         return picture
 
     def _image(self) -> Array:
-        image = np.zeros(self.observation_space.shape, np.uint8)  # type: ignore[arg-type]
+        image = np.zeros(self._shape, np.uint8)
         self._paint(image, self._x, self._y, self._pixels, 255)
         return image
 

@@ -42,6 +42,7 @@ class WandbTracker(Tracker):
     ) -> None:
         self._wandb: Any = None  # wandb.Run, once there is one
         self._on = True  # until W&B fails, or the run is over
+        self._shown = Path(run.shown)
         arguments = {
             "project": project,
             "entity": entity,
@@ -51,7 +52,7 @@ class WandbTracker(Tracker):
             "name": f"{run.setting[:110]} seed={run.seed}",
             "tags": [run.env[:64], run.agent[:64], run.bonus[:64], *(tags or [])],
         }
-        self._guard(lambda: self._start(self._chosen(mode), arguments))
+        self._guard(lambda: self._start(mode, arguments))
 
     def log(self, step: int, metrics: Metrics) -> None:
         """Mirror a row of metrics."""
@@ -64,7 +65,7 @@ class WandbTracker(Tracker):
             with table.open(newline="") as file:
                 header, *rows = csv.reader(file)
             numbers = [[state, int(count), *map(float, bonuses)] for state, count, *bonuses in rows]
-            self._wandb.log({"step": step, "counts": wandb.Table(columns=header, data=numbers)})
+            self._wandb.log({"step": step, "counts": wandb.Table(columns=[*header], data=numbers)})
 
         self._guard(upload)
 
@@ -89,16 +90,17 @@ class WandbTracker(Tracker):
 
     def _start(self, mode: str, arguments: dict[str, Any]) -> None:
         try:
-            self._wandb = self._init(mode, arguments)
+            self._wandb = self._init(self._chosen(mode), arguments)
         except Exception as error:
-            if mode != "online":
+            if mode == "offline":
                 raise
             log.warning(f"W&B cannot be reached ({_first_line(error)}): the run is tracked offline.")
             self._wandb = self._init("offline", arguments)
         self._wandb.define_metric("step", hidden=True)
         self._wandb.define_metric("*", step_metric="step")
         if self._wandb.settings.mode == "offline":
-            log.info(f"W&B: offline. To upload the run:  wandb sync {self._wandb.settings.sync_dir}")
+            folder = self._shown / "wandb" / Path(self._wandb.settings.sync_dir).name
+            log.info(f"W&B: offline. To upload the run:  wandb sync {folder}")
         elif self._wandb.url:
             log.info(f"W&B: online, at {self._wandb.url}")
 

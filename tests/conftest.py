@@ -1,0 +1,46 @@
+"""What several tests share."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CFN = Path(sys.executable).parent / "cfn"
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_logged_in(monkeypatch, tmp_path_factory):
+    """W&B finds no account and keeps its own files in a folder that goes away."""
+    home = tmp_path_factory.mktemp("wandb-home")
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    for name in ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_ARTIFACT_DIR"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setenv("NETRC", str(home / "netrc"))
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+
+
+@pytest.fixture
+def cfn(tmp_path):
+    """Run the command in an empty folder: `cfn("train", "steps=100")` gives the finished process."""
+
+    def run(*arguments, **environment):
+        return subprocess.run(
+            [str(CFN), *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            stdin=subprocess.DEVNULL,
+        )
+
+    return run
+
+
+@pytest.fixture
+def run_folders(tmp_path):
+    """The folders of the runs below the test's own."""
+    return lambda: sorted(path.parent for path in tmp_path.rglob("metrics.jsonl"))

@@ -1,0 +1,89 @@
+import gymnasium as gym
+import numpy as np
+
+from cfn.envs.batch import EnvBatch
+from cfn.envs.gridworld import LEFT, RIGHT, UP, Gridworld
+
+
+def small(**keys):
+    return Gridworld(**{"size": 3, "image_size": 3, **keys})
+
+
+def test_the_last_observation_of_an_episode_is_its_own():
+    envs = EnvBatch(small, num_envs=2, seed=0)
+    observations, states = envs.begin_episodes()
+    assert states == [(0, 0), (0, 0)]
+    for actions in ([RIGHT, RIGHT], [RIGHT, RIGHT], [UP, LEFT], [UP, LEFT]):
+        observations, states = envs.begin_episodes()
+        end = envs.step(np.array(actions))
+    assert end.terminated.tolist() == [True, False]
+    assert end.rewards.tolist() == [1.0, 0.0]
+    assert np.argwhere(end.next_observations[0]).tolist() == [[0, 2]], "the goal, not the next episode's start"
+    observations, states = envs.begin_episodes()
+    assert states == [(0, 0), (0, 0)]
+    assert np.argwhere(observations[0]).tolist() == [[2, 0]]
+
+
+def test_only_ended_environments_are_restarted():
+    envs = EnvBatch(small, num_envs=2, seed=0)
+    for actions in ([RIGHT, RIGHT], [RIGHT, UP], [UP, UP], [UP, LEFT]):
+        envs.begin_episodes()
+        envs.step(np.array(actions))
+    assert envs.begin_episodes()[1] == [(0, 0), (0, 2)]
+
+
+class Seeds(gym.Env):
+    """Observes the seed of its episode, and ends after two steps."""
+
+    observation_space = gym.spaces.Box(0, np.inf, (1,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seed, self.steps = seed, 0
+        return np.array([float(seed)]), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.array([float(self.seed)]), 0.0, False, self.steps == 2, {}
+
+
+def episode_seeds(num_envs, seed, episodes=4):
+    envs = EnvBatch(Seeds, num_envs, seed)
+    seen = []
+    for _ in range(episodes):
+        seen.append(envs.begin_episodes()[0][:, 0].tolist())
+        for _ in range(2):
+            envs.begin_episodes()
+            envs.step(np.zeros(num_envs, int))
+    return seen
+
+
+def test_every_episode_has_a_seed_of_its_own_that_can_be_had_again():
+    seeds = episode_seeds(3, seed=5)
+    assert len({s for row in seeds for s in row}) == 12
+    assert seeds == episode_seeds(3, seed=5)
+    assert seeds != episode_seeds(3, seed=6)
+    assert [row[:2] for row in seeds] == episode_seeds(2, seed=5), "however many environments there are"
+
+
+def test_an_environment_without_states_reports_none():
+    envs = EnvBatch(Seeds, 2, seed=0)
+    assert envs.begin_episodes()[1] is None
+    envs.step(np.zeros(2, int))
+    assert envs.begin_episodes()[1] is None
+
+
+class ArrayStates(Seeds):
+    def reset(self, **keys):
+        return super().reset(**keys)[0], {"state": np.array([1, 2])}
+
+    def step(self, action):
+        return *super().step(action)[:4], {"state": np.array([3, 4])}
+
+
+def test_states_may_be_arrays_and_become_tuples():
+    envs = EnvBatch(ArrayStates, 2, seed=0)
+    assert envs.begin_episodes()[1] == [(1, 2), (1, 2)]
+    envs.step(np.zeros(2, int))
+    assert envs.begin_episodes()[1] == [(3, 4), (3, 4)]

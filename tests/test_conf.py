@@ -1,0 +1,96 @@
+"""The YAML files: each one composes with each, and holds the paper's values."""
+
+from itertools import product
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+
+from cfn import config as cfn_config
+from cfn.config import CONF, check
+
+GROUPS = ("env", "agent", "bonus", "tracker")
+OPTIONS = {
+    group: sorted(path.stem for path in (CONF / group).glob("*.yaml")) for group in (*GROUPS, "experiment", "preset")
+}
+
+
+def composed(*overrides):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=list(overrides), return_hydra_config=True)
+    choices = config.hydra.runtime.choices
+    hydra = config.hydra
+    job = config.copy()
+    job._set_flag("struct", False)
+    del job["hydra"]
+    return check(job, choices), hydra
+
+
+@pytest.mark.parametrize("chosen", list(product(*(OPTIONS[group] for group in GROUPS))), ids="-".join)
+def test_each_composes_with_each(chosen):
+    overrides = [f"{group}={option}" for group, option in zip(GROUPS, chosen, strict=True)]
+    config, _ = composed(*overrides, *(["env.id=CartPole-v1"] if chosen[0] == "gym" else []))
+    names = (config.env.name, config.agent.name, config.bonus.name, config.tracker.name)
+    assert names == chosen, "what the command names goes before what an environment chooses"
+
+
+EXPERIMENTS = [name for name in OPTIONS["experiment"] if name != "none"]
+
+
+@pytest.mark.parametrize(
+    "chosen", list(product(EXPERIMENTS, *(OPTIONS[g] for g in ("preset", *GROUPS[1:])))), ids="-".join
+)
+def test_each_experiment_composes_with_each(chosen):
+    experiment, preset, *names = chosen
+    overrides = [f"{group}={option}" for group, option in zip(GROUPS[1:], names, strict=True)]
+    config, _ = composed(f"experiment={experiment}", f"preset={preset}", *overrides)
+    assert [config.agent.name, config.bonus.name, config.tracker.name] == names
+
+
+def test_every_experiment_has_every_preset_and_only_they_do():
+    for preset in OPTIONS["preset"]:
+        assert {p.stem for p in (CONF / "preset" / preset).glob("*.yaml")} == set(OPTIONS["experiment"]) - {"none"}
+
+
+@pytest.mark.parametrize("path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF)))
+def test_self_stands_last(path):
+    defaults = (yaml.safe_load(path.read_text()) or {}).get("defaults", ["_self_"])
+    assert defaults[-1] == "_self_" or path.parent.name == "preset", "a file's own values go before what it builds on"
+
+
+def test_a_bare_command_is_small():
+    config, hydra = composed()
+    assert (config.env.name, config.agent.name, config.bonus.name, config.tracker.name) == (
+        "gridworld_small", "random", "count", "wandb",
+    )  # fmt: skip
+    assert config.env.keys["size"] == 21
+    assert hydra.job.name == "train"
+
+
+def test_naming_the_papers_gridworld_gives_its_values():
+    config, _ = composed("env=gridworld")
+    assert config.env.keys == {"size": 42, "image_size": 84, "action_noise": 0, "max_steps": None}
+    assert (config.steps, config.eval.every, config.reward_clip) == (250_000, 1_000, 1)
+
+
+def test_a_command_goes_before_a_suite():
+    config, _ = composed("env=gridworld", "steps=7", "bonus=count", "bonus.scale=3", "eval.every=2")
+    assert (config.steps, config.eval.every, config.bonus.keys["scale"]) == (7, 2, 3)
+
+
+def test_any_gymnasium_environment_has_no_clip_and_no_oracle():
+    config, _ = composed("env=gym", "env.id=CartPole-v1")
+    assert config.reward_clip is None
+    assert config.bonus.name == "none"
+
+
+@pytest.mark.parametrize(("preset", "seeds", "size"), [("paper", "range(10)", 42), ("mini", "range(3)", 21)])
+def test_an_experiment_is_a_sweep(preset, seeds, size):
+    config, hydra = composed("experiment=random_walk", f"preset={preset}")
+    assert hydra.mode.name == "MULTIRUN"
+    assert hydra.sweeper.params.seed == seeds
+    assert config.env.keys["size"] == size
+
+
+def test_the_configs_are_where_people_look():
+    assert {"config.yaml", "base.yaml"} <= {path.name for path in cfn_config.CONF.iterdir()}

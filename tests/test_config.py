@@ -1,0 +1,128 @@
+"""The schema: what the code declares is what a config may say."""
+
+from typing import Annotated, Literal
+
+import pytest
+from annotated_types import Ge
+from omegaconf import OmegaConf
+
+from cfn.config import Component, check, unknown_key
+from cfn.errors import BadValueError, UsageError
+
+CHOICES = {
+    "env": "mine",
+    "agent": "random",
+    "bonus": "none",
+    "tracker": "none",
+    "preset": "paper",
+    "experiment": "none",
+}
+
+
+class Mine:
+    """An environment that someone brings along."""
+
+    def __init__(
+        self,
+        size: Annotated[int, Ge(2)] = 3,
+        noise: float | None = None,
+        mode: Literal["easy", "hard"] = "easy",
+        names: list[str] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if size == 13:
+            raise BadValueError("size", "13 is unlucky")
+        self.keys = (size, noise, mode, names)
+
+
+def compose(**changes):
+    values = {
+        "env": {"_target_": f"{Mine.__module__}.Mine"},
+        "agent": {"_target_": "cfn.agents.random.RandomAgent"},
+        "bonus": {"_target_": "cfn.bonuses.none.NoBonus"},
+        "tracker": {"_target_": "cfn.tracking.base.Tracker"},
+        "suite": {"steps": 10},
+        "steps": "${suite.steps}",
+        "seed": 0,
+        "num_envs": 1,
+        "reward_clip": 1,
+        "device": "auto",
+        "threads": None,
+        "eval": {"every": 5, "episodes": 1},
+        "outputs": "outputs",
+    }
+    config = OmegaConf.create(values)
+    for key, value in changes.items():
+        OmegaConf.update(config, key.replace("__", "."), value, force_add=True)
+    return config
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    """This very module, under the name that its classes carry."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, Mine.__module__, sys.modules.get(Mine.__module__) or __import__(__name__))
+
+
+def test_what_is_right_passes():
+    config = check(compose(env__size=4, env__noise=1, env__names=["a"]), CHOICES)
+    assert config.steps == 10, "interpolations are resolved"
+    assert config.env.keys == {"size": 4, "noise": 1.0, "names": ["a"]}
+    assert config.env.build(render_mode=None).keys == (4, 1.0, "easy", ["a"])
+    assert config.eval.every == 5
+
+
+def test_numbers_may_be_written_as_people_do():
+    assert check(compose(steps=1e6, threads=2.0), CHOICES).steps == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("env.size", "abc", r"^env\.size=abc: should be a valid integer"),
+        ("env.size", 1, r"^env\.size=1: should be greater than or equal to 2"),
+        ("env.size", 2.5, r"^env\.size=2\.5: should be a valid integer"),
+        ("env.noise", "loud", r"^env\.noise=loud: should be a valid number"),
+        ("env.mode", "medium", r"^env\.mode=medium: should be 'easy' or 'hard'"),
+        (
+            "env.sizee",
+            3,
+            r"^env\.sizee is not a key \(did you mean env\.size\?\): the keys of env are mode, names, noise, size$",
+        ),
+        ("env.render_mode", "human", r"^env\.render_mode is not a key"),
+        ("agent.lr", 1, r"^agent\.lr is not a key: agent has none"),
+        ("steps", -1, r"^steps=-1: should be greater than or equal to 1"),
+        ("steps", True, r"^steps=True: should be a number"),
+        ("num_envs", 0, r"^num_envs=0: should be greater"),
+        ("device", "tpu", r"^device=tpu: should be 'auto', 'cpu', 'cuda' or 'mps'"),
+        ("eval.every", 0, r"^eval\.every=0: should be greater"),
+        ("eval.evry", 5, r"^eval\.evry is not a key \(did you mean eval\.every\?\)"),
+        ("stepz", 5, r"^stepz is not a key \(did you mean steps\?\)"),
+        ("env._target_", "no.such.thing", r"^env\._target_=no\.such\.thing cannot be imported"),
+        ("env._target_", "cfn.envs.generic.make", r"^env\.id is not set"),
+        ("env", {"size": 3}, r"^env=mine has no _target_"),
+        ("seed", "???", r"^seed is not set and has no default"),
+    ],
+)
+def test_what_is_wrong_is_named(key, value, message):
+    config = compose()
+    OmegaConf.update(config, key, value, merge=False, force_add=True)
+    with pytest.raises(UsageError, match=message):
+        check(config, CHOICES)
+
+
+def test_a_preset_needs_an_experiment():
+    with pytest.raises(UsageError, match="preset=mini belongs to an experiment"):
+        check(compose(), {**CHOICES, "preset": "mini"})
+    check(compose(), {**CHOICES, "preset": "mini", "experiment": "random_walk"})
+
+
+def test_what_a_constructor_refuses_carries_its_full_key():
+    component = Component("env", "mine", Mine, {"size": 13})
+    with pytest.raises(UsageError, match=r"^env\.size: 13 is unlucky$"):
+        component.build()
+
+
+def test_an_unknown_key_of_the_whole_is_told_without_a_group():
+    assert unknown_key("a", ["b", "c"]) == "a is not a key: the keys are b, c"

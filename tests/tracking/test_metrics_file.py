@@ -1,0 +1,15 @@
+import json
+
+from cfn.run import Run
+from cfn.tracking.metrics_file import MetricsFile
+
+
+def test_each_moment_is_a_line_at_once(tmp_path):
+    run = Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10})
+    file = MetricsFile(run)
+    file.log(1, {"a": 0.1, "b": 2})
+    file.log(3, {"a": 1 / 3})
+    rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    assert rows == [{"step": 1, "a": 0.1, "b": 2}, {"step": 3, "a": 1 / 3}], "before the file is closed, and exactly"
+    assert file.latest == {"a": 1 / 3, "b": 2}
+    file.finish()

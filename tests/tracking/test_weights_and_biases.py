@@ -1,0 +1,111 @@
+"""W&B for real: offline runs read back from their files, and a server that is not there."""
+
+import json
+import logging
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+import wandb
+
+from cfn.run import Run
+from cfn.tracking.weights_and_biases import WandbTracker
+
+sys.path.insert(0, str(Path(__file__).parent))
+from wandb_file import history, records
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path, "grid", "random", "count", 3, "grid/random-count", {"steps": 10, "env": {"size": 4}})
+
+
+def warnings(caplog):
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def the_file(tmp_path):
+    (path,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    return path
+
+
+def test_an_offline_run_holds_curves_pictures_table_and_config(cfn, tmp_path):
+    done = cfn("train", "steps=400", "eval.every=200", "env.size=7", "env.image_size=14", "tracker.tags=[mine]")
+    assert done.returncode == 0, done.stderr
+    (folder,) = (path.parent for path in tmp_path.rglob("metrics.jsonl"))
+    path = the_file(folder)
+    assert f"W&B: offline. To upload the run:  wandb sync {path.parent.relative_to(tmp_path)}" in done.stdout
+
+    rows = list(history(path))
+    mirrored = [row for row in rows if not any(key.startswith(("plots/", "counts")) for key in row)]
+    written = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert mirrored == written
+
+    pictures = [row for row in rows if "plots/scatter" in row]
+    assert [row["step"] for row in pictures] == [200, 400]
+    for name in ("learning_curve", "scatter", "maps"):
+        image = pictures[-1][f"plots/{name}"]
+        assert image["_type"] == "image-file"
+        assert (path.parent / "files" / image["path"]).read_bytes()[:4] == b"\x89PNG"
+    (*_, table) = (row["counts"] for row in rows if "counts" in row)
+    content = json.loads((path.parent / "files" / table["path"]).read_text())
+    assert content["columns"] == ["state", "count", "true_bonus", "predicted_bonus"]
+    assert len(content["data"]) == written[-1]["explore/states"]
+
+    (start,) = (record.run for record in records(path) if record.HasField("run"))
+    assert start.run_group == "gridworld_small/random-count env.image_size=14 env.size=7"
+    assert set(start.tags) == {"gridworld_small", "random", "count", "mine"}
+    config = {item.key: json.loads(item.value_json) for item in start.config.update}
+    assert config["env"]["size"] == 7
+    assert config["steps"] == 400
+    metrics = [record.metric for record in records(path) if record.HasField("metric")]
+    assert any(metric.glob_name == "*" and metric.step_metric == "step" for metric in metrics)
+
+
+def test_groups_join_seeds(run, tmp_path):
+    WandbTracker(run).finish()
+    (start,) = (record.run for record in records(the_file(tmp_path)) if record.HasField("run"))
+    assert (start.run_group, start.display_name) == ("grid/random-count", "grid/random-count seed=3")
+
+
+def test_a_server_that_is_not_there_does_not_stop_the_run(cfn, run_folders):
+    with socket.socket() as closed:  # a port where nobody listens
+        closed.bind(("127.0.0.1", 0))
+        server = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    done = cfn("train", "steps=50", WANDB_BASE_URL=server, WANDB_API_KEY="0" * 40)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("W&B cannot be reached") == 1
+    assert "W&B: offline" in done.stdout
+    (folder,) = run_folders()
+    assert any("eval/return" in row for row in history(the_file(folder)))
+
+
+def test_a_failure_in_the_middle_is_told_once_and_then_w_and_b_is_left_alone(run, caplog, monkeypatch, tmp_path):
+    tracker = WandbTracker(run)
+    tracker.log(1, {"a": 1})
+    monkeypatch.setattr(
+        wandb.Run, "log", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("broken pipe\nand so on"))
+    )
+    for step in range(2, 5):
+        tracker.log(step, {"a": 1})
+    tracker.log_pictures(5, {"scatter": tmp_path / "none.png"})
+    tracker.finish()
+    assert warnings(caplog) == ["W&B failed (broken pipe): the run goes on without it. metrics.jsonl has everything."]
+
+
+def test_a_failure_at_the_start_does_not_stop_the_run(run, caplog, monkeypatch):
+    monkeypatch.setattr(wandb, "init", lambda **_: (_ for _ in ()).throw(OSError("no room")))
+    tracker = WandbTracker(run, mode="offline")
+    tracker.log(1, {"a": 1})
+    tracker.finish()
+    assert len(warnings(caplog)) == 1
+
+
+def test_the_mode_follows_the_login(monkeypatch):
+    assert WandbTracker._chosen("auto") == "offline"
+    monkeypatch.setattr(wandb, "login", lambda prompt: True)
+    assert WandbTracker._chosen("auto") == "online"
+    assert WandbTracker._chosen("offline") == "offline"
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert WandbTracker._chosen("auto") == "disabled"
