@@ -94,6 +94,7 @@ class Training:
             raise
         except Exception as exception:
             error = f"{type(exception).__name__}: {exception}"
+            log.exception(f"failed at step {self.step:,}")
             raise
         finally:
             tracker.finish(failed=state == "failed")

@@ -2,12 +2,9 @@
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-CFN = Path(sys.executable).parent / "cfn"
+from command import CFN
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +27,7 @@ def cfn(tmp_path):
         return subprocess.run(
             [str(CFN), *arguments],
             cwd=tmp_path,
-            env={**os.environ, **environment},
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
             capture_output=True,
             text=True,
             timeout=300,

@@ -19,7 +19,10 @@ PLAIN_SECONDS = 10.0
 
 
 class TerminalHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to whatever `sys.stdout` is at the moment, so that they pass above a live progress line."""
+    """Writes log lines to whatever `sys.stdout` is at the moment, so that they pass above a live progress line.
+
+    Only the sentences: a traceback goes to the log file, where whoever mends the cause will look.
+    """
 
     def __init__(self) -> None:
         super().__init__(sys.stdout)
@@ -28,6 +31,10 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
         """Write one line."""
         self.stream = sys.stdout
         super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message alone."""
+        return record.getMessage()
 
 
 class Console(Tracker):

@@ -3,17 +3,13 @@
 import json
 import logging
 import socket
-import sys
-from pathlib import Path
 
 import pytest
 import wandb
+from wandb_file import history, records
 
 from cfn.run import Run
 from cfn.tracking.weights_and_biases import WandbTracker
-
-sys.path.insert(0, str(Path(__file__).parent))
-from wandb_file import history, records
 
 
 @pytest.fixture

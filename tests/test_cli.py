@@ -1,0 +1,278 @@
+"""The commands, as commands."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from command import CFN
+from metrics import rows
+
+import cfn as package
+
+SMALL = ("env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none")
+
+
+def test_alone_or_with_a_wrong_word_it_prints_the_commands(cfn):
+    for arguments, code in [((), 2), (("trian",), 2), (("--help",), 0)]:
+        done = cfn(*arguments)
+        assert done.returncode == code
+        assert "cfn train [key=value ...]" in done.stdout + done.stderr
+    assert "there is no command 'trian'" in cfn("trian").stderr
+
+
+def test_the_version(cfn):
+    assert cfn("--version").stdout == f"cfn {package.__version__}\n"
+
+
+def test_what_a_run_leaves(cfn, tmp_path, run_folders):
+    done = cfn("train", *SMALL, "seed=4")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    (folder,) = run_folders()
+    pattern = r"outputs/gridworld_small/random-count/\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d/seed=4"
+    assert re.fullmatch(pattern, str(folder.relative_to(tmp_path)))
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {
+        ".hydra/config.yaml",
+        ".hydra/hydra.yaml",
+        ".hydra/overrides.yaml",
+        "metrics.jsonl",
+        "counts/step_000000150.csv",
+        "counts/step_000000300.csv",
+        "plots/learning_curve.png",
+        "plots/scatter.png",
+        "plots/maps.png",
+        "train.log",
+        "summary.json",
+    }
+    assert yaml.safe_load((folder / ".hydra/overrides.yaml").read_text()) == [*SMALL, "seed=4"]
+    assert yaml.safe_load((folder / ".hydra/config.yaml").read_text())["env"]["size"] == 7
+    assert yaml.safe_load((folder / ".hydra/hydra.yaml").read_text())["hydra"]["job"]["name"] == "train"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["state"], summary["steps"], summary["seed"]) == ("finished", 300, 4)
+    assert "finished after" in (folder / "train.log").read_text()
+    names = {name for row in rows(folder, times=True) for name in row}
+    assert names >= {
+        "step", "train/return", "train/length", "train/bonus", "eval/return", "bonus/mse", "bonus/affine_mse",
+        "bonus/spearman", "explore/states", "speed/steps_per_second",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["env=nosuch"], "env=nosuch: there is no such option; choose from gridworld, gridworld_small, gym"),
+        (["env.sizee=3"], "env.sizee is not a key (did you mean env.size?): the keys of env are action_noise"),
+        (["env.size=abc"], "env.size=abc: should be a valid integer"),
+        (
+            ["env.size=5"],
+            "env.size: the image of 42 pixels cannot be cut into 5 equal cells: choose a size out of 2, 3",
+        ),
+        (["steps=-1"], "steps=-1: should be greater than or equal to 1"),
+        (["num_envs=0"], "num_envs=0: should be greater than or equal to 1"),
+        (["device=cuda"], "device=cuda: PyTorch finds no such device on this machine: use device=auto"),
+        (["outputs=taken/runs"], "Not a directory"),
+        (["hydra.run.dir=/proc/nowhere"], "/proc/nowhere: No such file or directory"),
+        (["env=gym", "env.id=NoSuch-v0"], "env.id: Gymnasium knows no environment 'NoSuch-v0'"),
+        (["env=gym"], "env.id is not set and has no default"),
+        (["env=gym", "env.id=CartPole-v1", "bonus=count"], "bonus=count counts true states"),
+        (["preset=mini"], "preset=mini belongs to an experiment"),
+        (["stepz=3"], "stepz is not a key (did you mean steps?)"),
+        (["env=["], "env=[: this is not of the form key=value"),
+        (["+env.colour=red"], "env.colour is not a key"),
+        (["--config-dir", "nowhere"], "nowhere' not found"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_gets_a_sentence_and_leaves_nothing(cfn, tmp_path, arguments, message):
+    (tmp_path / "taken").write_text("a file where a folder should be")
+    done = cfn("train", *arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "taken"]
+
+
+def test_the_traceback_is_there_for_those_who_ask(cfn):
+    done = cfn("train", "env.size=5", HYDRA_FULL_ERROR="1")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "BadValueError" in done.stderr
+
+
+def test_a_folder_that_holds_a_run_is_not_touched(cfn, tmp_path):
+    first = cfn("train", *SMALL, "hydra.run.dir=here")
+    assert first.returncode == 0, first.stderr
+    before = {path: path.read_bytes() for path in (tmp_path / "here").rglob("*") if path.is_file()}
+    second = cfn("train", *SMALL, "seed=1", "hydra.run.dir=here")
+    assert second.returncode == 1
+    assert "here holds a run already" in second.stderr
+    assert {path: path.read_bytes() for path in (tmp_path / "here").rglob("*") if path.is_file()} == before
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(cfn, tmp_path):
+    for folder, seed in [("a", 3), ("b", 3), ("c", 4)]:
+        done = cfn("train", *SMALL, f"seed={seed}", "env.action_noise=0.3", f"hydra.run.dir={folder}")
+        assert done.returncode == 0, done.stderr
+    lines = {f: (tmp_path / f / "metrics.jsonl").read_text() for f in "abc"}
+    timeless = {f: re.sub(r', "speed/[^,}]*', "", text) for f, text in lines.items()}
+    assert timeless["a"] == timeless["b"] != timeless["c"]
+    counts = {f: (tmp_path / f / "counts/step_000000300.csv").read_bytes() for f in "abc"}
+    assert counts["a"] == counts["b"] != counts["c"]
+
+
+def test_a_sweep_makes_a_run_for_each(cfn, tmp_path, run_folders):
+    done = cfn("train", "-m", "bonus=none,count", "seed=0,1", *SMALL)
+    assert done.returncode == 0, done.stderr
+    places = [folder.relative_to(tmp_path / "outputs").parts for folder in run_folders()]
+    assert [(p[0], p[1], p[3]) for p in places] == [
+        ("gridworld_small", f"random-{bonus}", f"seed={seed}") for bonus in ("count", "none") for seed in (0, 1)
+    ]
+    assert len({p[2] for p in places}) == 1, "one command, one moment: seeds sit side by side"
+
+
+def test_a_broken_run_does_not_stop_the_others_and_the_exit_code_tells(cfn, run_folders):
+    done = cfn("train", "-m", "env.size=5,7", "seed=0,1", "env.image_size=14", "steps=100", "tracker=none")
+    assert done.returncode == 1
+    assert done.stderr.count("failed: env.size: the image of 14 pixels") == 2
+    assert "Traceback" not in done.stderr
+    assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1"]
+    assert all(",env.size=7" in folder.parent.name for folder in run_folders())
+
+
+def test_a_sweep_can_be_spread_over_processes(cfn, run_folders):
+    done = cfn("train", "-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "seed=0,1", *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1"]
+    assert len({folder.parent for folder in run_folders()}) == 1
+
+
+def test_an_experiment_is_one_command(cfn, run_folders):
+    done = cfn("train", "experiment=random_walk", "preset=mini", "steps=200", "tracker=none")
+    assert done.returncode == 0, done.stderr
+    assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1", "seed=2"]
+
+
+def test_any_gymnasium_environment_trains(cfn, run_folders):
+    done = cfn("train", "env=gym", "env.id=CartPole-v1", "steps=300", "eval.every=150", "num_envs=3")
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    assert folder.parts[-4:-2] == ("CartPole-v1", "random-none")
+    assert any("train/return" in row for row in rows(folder))
+    assert not any("bonus/mse" in row for row in rows(folder)), "no true states, nothing to compare with"
+    assert sorted(path.name for path in (folder / "plots").iterdir()) == ["learning_curve.png"]
+
+
+def test_hydra_shows_the_config_and_the_help(cfn):
+    shown = yaml.safe_load(cfn("train", "env=gridworld", "--cfg", "job", "--resolve").stdout)
+    assert shown["steps"] == 250_000
+    text = cfn("train", "--help").stdout
+    assert "env: gridworld, gridworld_small, gym" in text
+    assert "steps:" in text
+
+
+MY_BONUS = """
+import numpy as np
+from cfn.bonuses.base import Bonus
+
+class Constant(Bonus):
+    def __init__(self, observation_space, seed=0, value: float = 1.0):
+        self.value = value
+    def observe(self, observations, states=None):
+        return self.novelty(observations)
+    def novelty(self, observations, states=None):
+        return np.full(len(observations), self.value)
+"""
+
+
+def test_a_users_own_bonus_needs_one_file_and_one_yaml(cfn, tmp_path, run_folders):
+    (tmp_path / "mine.py").write_text(MY_BONUS)
+    (tmp_path / "my_conf" / "bonus").mkdir(parents=True)
+    (tmp_path / "my_conf" / "bonus" / "constant.yaml").write_text("_target_: mine.Constant\nvalue: 0.25\n")
+    own = ("--config-dir", "my_conf", "bonus=constant", *SMALL)
+    done = cfn("train", *own, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    assert folder.parts[-3] == "random-constant"
+    assert {row["train/bonus"] for row in rows(folder) if "train/bonus" in row} == {0.25}
+    assert (
+        "bonus.value=much: should be a valid number"
+        in cfn("train", *own, "bonus.value=much", PYTHONPATH=str(tmp_path)).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("cfn ", {"train"}),
+        ("cfn tr", {"train"}),
+        ("cfn train env=g", {"env=gridworld", "env=gridworld_small", "env=gym"}),
+        ("cfn train env.s", {"env.size="}),
+        ("cfn train -m bonus=", {"bonus=none", "bonus=count"}),
+        ("cfn train env=gridworld ste", {"steps="}),
+    ],
+)
+def test_bash_completes_commands_groups_and_keys(tmp_path, line, expected):
+    script = f"""
+        eval "$(cfn -sc install=bash)"
+        COMP_LINE={line!r} COMP_POINT={len(line)}
+        COMP_WORDS=($COMP_LINE); [[ "$COMP_LINE" == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+        hydra_bash_completion
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{CFN.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        timeout=60,
+    )
+    assert set(done.stdout.split()) == expected, done.stderr
+
+
+def test_ctrl_c_stops_the_run_and_says_so(tmp_path):
+    arguments = [str(CFN), "train", "tracker=none", "steps=100000000", "hydra.run.dir=here"]
+    process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        metrics = tmp_path / "here" / "metrics.jsonl"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (metrics.exists() and metrics.stat().st_size):
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert errors == "cfn: stopped\n"
+    summary = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert summary["state"] == "stopped"
+    assert 0 < summary["steps"] < 100_000_000
+
+
+def test_a_failure_in_the_middle_is_written_down(cfn, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        MY_BONUS + "    def update(self):\n        raise RuntimeError('the bonus broke')\n"
+    )
+    (tmp_path / "my_conf" / "bonus").mkdir(parents=True)
+    (tmp_path / "my_conf" / "bonus" / "constant.yaml").write_text("_target_: mine.Constant\n")
+    done = cfn(
+        "train", "--config-dir", "my_conf", "bonus=constant", *SMALL, "hydra.run.dir=here", PYTHONPATH=str(tmp_path)
+    )
+    assert done.returncode == 1
+    assert "the bonus broke (in mine.py, line" in done.stderr
+    assert "HYDRA_FULL_ERROR=1" in done.stderr
+    assert "Traceback" not in done.stderr
+    summary = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert summary["state"] == "failed"
+    assert summary["error"] == "RuntimeError: the bonus broke"
+    assert "Traceback" in Path(tmp_path / "here" / "train.log").read_text(), "where whoever mends it will look"
