@@ -1,0 +1,93 @@
+"""The pictures hold what the files say: their axes are asked for the data that they drew."""
+
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from cfn.analysis.files import CountTable, Series
+from cfn.analysis.plots import draw_run, learning_curve, maps, scatter
+
+
+@pytest.fixture
+def table():
+    counts = np.array([1.0, 4.0, 9.0])
+    return CountTable(500, np.array([[0, 0], [2, 1], [1, 3]]), counts, counts**-0.5, np.array([0.9, 0.6, 0.2]))
+
+
+def series(*values):
+    return Series(np.arange(1.0, len(values) + 1) * 100, np.array(values, float))
+
+
+def test_the_scatter_has_a_point_per_state_and_the_dashed_identity(table):
+    axes = scatter(table, "a title").axes[0]
+    points, identity = axes.lines
+    assert points.get_xdata().tolist() == table.true_bonus.tolist()
+    assert points.get_ydata().tolist() == table.predicted_bonus.tolist()
+    assert (identity.get_linestyle(), list(identity.get_xdata()), list(identity.get_ydata())) == ("--", [0, 1], [0, 1])
+    assert "3 states after 500 steps" in axes.get_title()
+
+
+def test_the_scatter_shows_predictions_beyond_one(table):
+    wild = table._replace(predicted_bonus=np.array([-0.5, 0.0, 7.0]))
+    low, high = scatter(wild, "").axes[0].get_ylim()
+    assert low < -0.5
+    assert high > 7
+
+
+def test_the_maps_put_each_state_in_its_place(table):
+    figure = maps(table, "a title", size=4)
+    visits, bonus = (axes.images[0].get_array() for axes in figure.axes[:2])
+    assert visits.shape == (4, 4)
+    assert visits[1, 2] == 4
+    assert visits[3, 1] == 9
+    assert bonus[3, 1] == 0.2
+    assert visits.mask.sum() == 13, "the rest was never visited"
+    assert figure.axes[0].images[0].origin == "lower"
+
+
+def test_without_a_size_the_visited_part_is_mapped(table):
+    figure = maps(table._replace(states=table.states - 5), "a title")
+    assert figure.axes[0].images[0].get_array().shape == (4, 3)
+    assert figure.axes[0].images[0].get_extent() == [-5.5, -2.5, -5.5, -1.5]
+
+
+def test_the_learning_curve_smooths_training_and_shows_evaluation():
+    metrics = {"train/return": series(*range(60)), "eval/return": series(1, 2), "explore/states": series(5, 6, 9)}
+    figure = learning_curve(metrics, "a title")
+    episodes, smooth, evaluation = figure.axes[0].lines
+    assert episodes.get_ydata().tolist() == list(range(60))
+    assert smooth.get_ydata()[:4].tolist() == [0.0, 0.5, 1.0, 2.0], "means of three, a twentieth of all"
+    assert evaluation.get_ydata().tolist() == [1, 2]
+    assert figure.axes[1].lines[0].get_ydata().tolist() == [5, 6, 9]
+
+
+def test_a_curve_of_nothing_is_not_blown_up():
+    figure = learning_curve({"eval/return": series(0, 0, 0)}, "a title")
+    assert figure.axes[0].get_ylim() == (-0.1, 1.1)
+    assert len(figure.axes) == 1
+
+
+def test_a_run_is_drawn_from_its_files_alone(tmp_path):
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "config.yaml").write_text("env:\n  size: 4\n")
+    (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 10, "eval/return": 1.0, "explore/states": 2}) + "\n")
+    (tmp_path / "counts").mkdir()
+    rows = "state,count,true_bonus,predicted_bonus\n0 0,1,1,1\n1 1,4,0.5,0.4\n"
+    (tmp_path / "counts" / "step_000000010.csv").write_text(rows)
+    pictures = draw_run(tmp_path, "a title")
+    assert set(pictures) == {"learning_curve", "scatter", "maps"}
+    for path in pictures.values():
+        image = matplotlib.image.imread(path)
+        assert image.shape[0] > 300
+        assert image.std() > 0.05, "not an empty page"
+
+
+def test_states_that_are_no_positions_have_no_maps(tmp_path):
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "config.yaml").write_text("env: {}\n")
+    (tmp_path / "metrics.jsonl").write_text("")
+    (tmp_path / "counts").mkdir()
+    (tmp_path / "counts" / "step_000000010.csv").write_text("state,count,true_bonus,predicted_bonus\n0 0 1,1,1,1\n")
+    assert set(draw_run(tmp_path, "a title")) == {"learning_curve", "scatter"}

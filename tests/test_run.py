@@ -1,0 +1,63 @@
+import json
+
+import pytest
+
+from cfn.errors import UsageError
+from cfn.run import Run, remove_if_empty
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path / "a" / "b", "grid", "random", "count", 3, "grid/random-count", {"steps": 10})
+
+
+def test_a_claimed_folder_has_its_records(run):
+    run.claim({"hydra": {"job": {"name": "train"}}}, ["seed=3"])
+    assert sorted(p.name for p in (run.folder / ".hydra").iterdir()) == ["config.yaml", "hydra.yaml", "overrides.yaml"]
+    assert run.counts.is_dir()
+    assert run.plots.is_dir()
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "summary.json"])
+def test_another_runs_folder_is_refused(run, file):
+    run.folder.mkdir(parents=True)
+    (run.folder / file).write_text("precious")
+    with pytest.raises(UsageError, match="holds a run already"):
+        run.claim({}, [])
+    assert [(path.name, path.read_text()) for path in run.folder.iterdir()] == [(file, "precious")]
+
+
+def test_a_summary_says_how_it_ended(run):
+    run.claim({}, [])
+    run.write_summary("running", 0, 0.0, {})
+    run.write_summary("failed", 7, 1.26, {"a": 0.5}, "it broke")
+    summary = json.loads((run.folder / "summary.json").read_text())
+    assert summary["state"] == "failed"
+    assert summary["error"] == "it broke"
+    assert (summary["steps"], summary["total_steps"], summary["seconds"]) == (7, 10, 1.3)
+    assert summary["metrics"] == {"a": 0.5}
+    assert summary["memory_mb"] > 1
+    assert not (run.folder / "summary.json.new").exists()
+
+
+def test_the_folder_is_shown_from_where_one_stands(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run.shown == "a/b"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run.shown == str(tmp_path / "a" / "b")
+
+
+def test_only_what_is_empty_is_removed(tmp_path):
+    one, other = (tmp_path / "outputs" / "env" / "agent-bonus" / "time" / f"seed={i}" for i in (0, 1))
+    one.mkdir(parents=True)
+    other.mkdir()
+    (other / "metrics.jsonl").write_text("precious")
+    remove_if_empty(one)
+    remove_if_empty(other)
+    assert not one.exists()
+    assert (other / "metrics.jsonl").exists()
+    (other / "metrics.jsonl").unlink()
+    remove_if_empty(other)
+    assert [path.name for path in tmp_path.iterdir()] == ["outputs"]
+    assert list((tmp_path / "outputs").iterdir()) == []
