@@ -37,7 +37,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style and format."""
-    session.install(*nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "lint"))
+    session.install(*CONSTRAINTS, *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 

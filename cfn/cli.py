@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hydra
+import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
@@ -17,6 +18,7 @@ from cfn import __version__, naming
 from cfn.config import CONF, check, unknown_key
 from cfn.errors import UsageError
 from cfn.run import Run, remove_if_empty
+from cfn.sweep import Sweeper, report
 
 USAGE = """\
 cfn: a laboratory for count-based exploration
@@ -50,10 +52,12 @@ def main() -> int:
 
 def train(arguments: list[str]) -> int:
     """`cfn train`: Hydra composes the config and calls `job` once, or once for each run of a sweep."""
-    sys.argv = ["cfn", *arguments]
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands errors on, and they are told here
     failures: list[Exception] = []
+    # Flags may stand anywhere; Hydra's parser wants them before the overrides.
+    sweep_flags = [a for a in arguments if a in ("-m", "--multirun")]
+    sys.argv = ["cfn", *sweep_flags[:1], *(a for a in arguments if a not in sweep_flags)]
 
     @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
     def job(composed: DictConfig) -> None:
@@ -63,9 +67,8 @@ def train(arguments: list[str]) -> int:
             if HydraConfig.get().mode == RunMode.RUN:
                 failures.append(error)  # raised, it would come out with a line of Hydra's before ours
                 return
-            overrides = " ".join(HydraConfig.get().overrides.task)
-            print(f"cfn: the run {overrides} failed: {sentence(error)}", file=sys.stderr)
-            raise  # the other runs go on; Hydra hands on the first failure when all are done
+            report(HydraConfig.get().overrides.task, sentence(error))
+            raise  # the other runs go on; the sweep tells in the end that one failed
 
     try:
         job()
@@ -99,12 +102,15 @@ def run_one(composed: DictConfig) -> None:
             setting=naming.setting(choices, env_id, overrides),
             config=OmegaConf.to_container(composed, resolve=True),  # type: ignore[arg-type]
         )
-        from cfn.train import Training  # PyTorch is slow to import: a wrong key is told before it
+        # PyTorch is slow to import: a wrong key is told before it. Its idle threads must not spin: where runs share the
+        # cores, spinning made each update five times as long.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        from cfn.train import Training
 
         training = Training(config)
         run.claim(OmegaConf.to_container(OmegaConf.create({"hydra": context}), enum_to_str=True), overrides)  # type: ignore[arg-type]
     except Exception:
-        remove_if_empty(folder)
+        remove_if_empty(folder, Path(str(composed.outputs)).absolute())
         raise
     training.run(run)
 
@@ -118,7 +124,11 @@ def complete(arguments: list[str]) -> int:
         prefix = words[1] if len(words) == 2 else ""
         print(" ".join(command for command in COMMANDS if command.startswith(prefix)))
         return 0
-    os.environ["COMP_LINE"] = line.replace(words[1], "", 1) if len(words) > 1 else line
+    if len(words) > 1:
+        if words[1] not in COMMANDS:
+            return 1
+        before, _, after = line.partition(f" {words[1]}")
+        os.environ["COMP_LINE"] = before + after
     return train(["-sc", *arguments])
 
 
@@ -137,18 +147,27 @@ def sentence(error: BaseException) -> str:
         return f"{cause.full_key}: {cause.msg}" if cause.full_key else str(cause.msg)
     if isinstance(error, OverrideParseException):
         return f"{error.override}: this is not of the form key=value ({error.message.splitlines()[0]})"
-    if isinstance(error, HydraException | OmegaConfBaseException):
+    if isinstance(error, OmegaConfBaseException):
+        return f"{error.full_key}: {error.msg}" if error.full_key else " ".join(str(error).split())
+    if isinstance(error, HydraException):
         return " ".join(str(error).split())
+    place = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error} (runs go to the folder that outputs=DIR names)"
+        hint = ": choose a folder that can be written to with outputs=DIR" if place.name == "mkdir" else ""
+        return f"{where}{error.strerror or error}{hint}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}"
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    if isinstance(error, yaml.YAMLError | UnicodeError):
+        return f"a config file cannot be read: {' '.join(str(error).split())}"
+    if isinstance(error, ValueError) and "hydra" in Path(place.filename).parts:
+        return " ".join(str(error).split())
+    ours = Path(place.filename).is_relative_to(Path(__file__).parent)
     return (
-        f"{type(error).__name__}: {error} (in {Path(place.filename).name}, line {place.lineno}). "
-        "This is a bug: HYDRA_FULL_ERROR=1 before the command shows where it comes from"
+        f"{type(error).__name__}: {' '.join(str(error).split())} ({Path(place.filename).name}, line {place.lineno}). "
+        f"{'This is a bug: ' if ours else ''}HYDRA_FULL_ERROR=1 before the command shows where it comes from"
     )
 
 
+Sweeper.tell = sentence
 COMMANDS: dict[str, Callable[[list[str]], int]] = {"train": train}

@@ -9,7 +9,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -26,11 +26,12 @@ _HERE = Path(__file__).resolve().parent
 CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
 """The folder of the configs: inside the package when installed from a wheel, at the top level in a checkout."""
 
-# What the loop itself gives to each group's constructor; every other argument is a key of the group's config.
-SUPPLIED = {
+# What the loop itself offers to each group's constructor, which takes of it what it names; its other arguments are the
+# keys of the group's config.
+OFFERED = {
     "env": ("render_mode",),
-    "agent": ("observation_space", "action_space", "seed"),
-    "bonus": ("observation_space", "seed"),
+    "agent": ("observation_space", "action_space", "seed", "device"),
+    "bonus": ("observation_space", "seed", "device"),
     "tracker": ("run",),
 }
 
@@ -44,12 +45,15 @@ class Component:
     target: Callable[..., Any]
     keys: dict[str, Any]
 
-    def build(self, **supplied: Any) -> Any:
-        """Make it, from what the loop supplies and the config's keys."""
+    def build(self, **offered: Any) -> Any:
+        """Make it, from the config's keys and whatever it takes of what the loop offers."""
+        taken = inspect.signature(self.target).parameters.keys() & offered.keys()
         try:
-            return self.target(**supplied, **self.keys)
+            return self.target(**{name: offered[name] for name in taken}, **self.keys)
         except BadValueError as error:
             raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
+        except TypeError as error:
+            raise UsageError(f"{self.group}={self.name} cannot be made: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -92,28 +96,38 @@ def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
         raise UsageError(f"{key} is not set and has no default: add {key}=... to the command")
     values: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
     values.pop("suite", None)  # the tables that other keys point into
-    for group, supplied in SUPPLIED.items():
-        values[group] = _component(group, str(choices.get(group)), values.get(group), supplied)
+    for group, offered in OFFERED.items():
+        values[group] = _component(group, str(choices.get(group)), values.get(group), offered)
     return Config(**_checked(Config, values, prefix=""))
 
 
-def _component(group: str, name: str, values: Any, supplied: tuple[str, ...]) -> Component:
+def _component(group: str, name: str, values: Any, offered: tuple[str, ...]) -> Component:
     if not isinstance(values, dict) or "_target_" not in values:
         raise UsageError(f"{group}={name} has no _target_: its YAML must name the class that it configures")
     path = values.pop("_target_")
     try:
         target = get_object(path)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"{group}._target_={path} cannot be imported: {error}") from error
-    return Component(group, name, target, _checked(target, values, prefix=f"{group}.", supplied=supplied))
+    except Exception as error:  # whatever a user's own module may do when it is imported
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{group}._target_={path} cannot be imported: {reason}") from error
+    if not callable(target):
+        raise UsageError(f"{group}._target_={path} is not a class or a function")
+    return Component(group, name, target, _checked(target, values, prefix=f"{group}.", offered=offered))
 
 
 def _checked(
-    target: Callable[..., Any], values: dict[str, Any], prefix: str, supplied: tuple[str, ...] = ()
+    target: Callable[..., Any], values: dict[str, Any], prefix: str, offered: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Check `values` against the signature of `target`, whose `supplied` arguments are not keys."""
-    hints = get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
-    parameters = {name: p for name, p in inspect.signature(target).parameters.items() if name not in supplied}
+    """Check `values` against the signature of `target`, whose `offered` arguments are not keys."""
+    try:
+        hints = get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
+    except (NameError, TypeError, AttributeError):  # annotations that mean nothing at run time
+        hints = {}
+    try:
+        signature = inspect.signature(target)
+    except ValueError as error:
+        raise UsageError(f"{prefix}_target_: the keys of {target} cannot be told") from error
+    parameters = {name: p for name, p in signature.parameters.items() if name not in offered}
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in values:
         if name not in parameters and not takes_any:
@@ -126,7 +140,11 @@ def _checked(
 
 def _checked_value(key: str, hint: Any, value: Any) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
-        return hint(**_checked(hint, value, key + ".")) if isinstance(value, dict) else value
+        if isinstance(value, hint):
+            return value
+        if not isinstance(value, dict):
+            raise UsageError(f"{key}={value}: should be a group of keys ({', '.join(f.name for f in fields(hint))})")
+        return hint(**_checked(hint, value, key + "."))
     try:
         checked = TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
@@ -150,17 +168,12 @@ def unknown_key(key: str, known: Iterable[Any]) -> str:
 
 
 def run_folder(time: str, *, _root_: DictConfig) -> str:
-    """The resolver behind `hydra.run.dir` and `hydra.sweep.subdir`: the run's folder, as `naming.folder` has it."""
-    hydra = _root_.hydra
-    path = naming.folder(
-        outputs=_root_.outputs,
-        choices=hydra.runtime.choices,
-        env_id=_root_.env.get("id") if not OmegaConf.is_missing(_root_.env, "id") else None,
-        time=time,
-        overrides=list(hydra.overrides.task) if hydra.mode == RunMode.MULTIRUN else [],
-        seed=_root_.seed,
-    )
-    return str(path.absolute())  # absolute, so that the folder of Hydra's own record of a sweep is not put before it
+    """The resolver behind `hydra.run.dir` and `hydra.sweep.subdir`: the run's folder, below `outputs`."""
+    hydra, env = _root_.hydra, _root_.get("env") or {}
+    swept = hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else ""
+    env_id = None if OmegaConf.is_missing(env, "id") else env.get("id")
+    folder = naming.folder(hydra.runtime.choices, env_id, time, swept, _root_.seed)
+    return str(naming.unused(Path(str(_root_.outputs)), folder))
 
 
 OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)

@@ -4,6 +4,9 @@ import torch
 
 from cfn.errors import UsageError
 
+DEFAULT_THREADS = torch.get_num_threads()
+"""CPU threads that PyTorch takes by itself."""
+
 
 def choose(device: str) -> torch.device:
     """The device that a config names; `auto` takes a GPU if there is one."""

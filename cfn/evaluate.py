@@ -4,7 +4,9 @@ An evaluation looks and never touches: it plays in environments of its own, with
 replay, nor the counts, nor the bonus hears of it.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -19,6 +21,8 @@ from cfn.run import Run
 from cfn.tracking.base import Tracker
 from cfn.truth import TrueCounts, count_errors
 from cfn.types import Array, Metrics
+
+log = logging.getLogger(__name__)
 
 PICTURES = 10
 """Pictures are drawn this many times over a run at the most: drawing takes longer than a short evaluation."""
@@ -63,35 +67,54 @@ class Evaluation:
         agent: Plays.
         bonus: Is asked.
         truth: Knows what the bonus should have answered.
+        make_env: Makes an environment.
     """
 
-    def __init__(self, config: Config, agent: Agent, bonus: Bonus, truth: TrueCounts) -> None:
+    def __init__(
+        self,
+        config: Config,
+        agent: Agent,
+        bonus: Bonus,
+        truth: TrueCounts,
+        make_env: Callable[[], gym.Env[Any, Any]],
+    ) -> None:
         self._config = config
         self._agent = agent
         self._bonus = bonus
         self._truth = truth
-        self._envs = [config.env.build(render_mode=None) for _ in range(config.eval.episodes)]
+        self._envs = [make_env() for _ in range(config.eval.episodes)]
         self._pictured = 0
 
-    def __call__(self, step: int, steps_per_second: float, run: Run, tracker: Tracker) -> None:
-        """Evaluate at this step."""
+    def __call__(self, step: int, run: Run) -> Metrics:
+        """Play, ask, and write the count table of this step."""
         seeds = [seeding.integer(self._config.seed, "evaluate", step, i) for i in range(len(self._envs))]
         returns, lengths = play(self._agent, self._envs, seeds)
         metrics: Metrics = {"eval/return": float(np.mean(returns)), "eval/length": float(np.mean(lengths))}
-        table = run.counts / f"step_{step:09}.csv"
         if len(self._truth):
             predicted = ask(self._bonus, self._truth)
-            self._truth.write(table, predicted)
+            self._truth.write(self._table(step, run), predicted)
             metrics |= count_errors(predicted, self._truth.true_bonus)
-            metrics["explore/states"] = len(self._truth)
-        metrics["speed/steps_per_second"] = steps_per_second
-        tracker.log(step, metrics)
+            if (floor := self._truth.floor) is not None:
+                metrics["bonus/floor_mse"] = float(np.mean((floor - self._truth.true_bonus) ** 2))
+            metrics["explore/states"] = self._truth.seen
+        return metrics
+
+    def draw(self, step: int, run: Run, tracker: Tracker, last: bool = False) -> None:
+        """Draw the run's pictures if it is time, or the last chance. What goes wrong in drawing stops no run."""
         picture = step * PICTURES // self._config.steps
-        if picture > self._pictured:
-            self._pictured = picture
+        if not (last or picture > self._pictured):
+            return
+        self._pictured = picture
+        try:
             tracker.log_pictures(step, plots.draw_run(run.folder, f"{run.setting}, seed {run.seed}"))
-            if len(self._truth):
-                tracker.log_counts(step, table)
+        except Exception as error:
+            log.warning(f"The pictures of step {step:,} could not be drawn ({type(error).__name__}: {error}).")
+        if self._table(step, run).exists():
+            tracker.log_counts(step, self._table(step, run))
+
+    @staticmethod
+    def _table(step: int, run: Run) -> Path:
+        return run.counts / f"step_{step:09}.csv"
 
     def close(self) -> None:
         """Close the environments."""

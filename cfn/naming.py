@@ -8,13 +8,13 @@ from typing import Any
 
 # Where, how long and how closely a run is watched changes nothing in it, and a seed is what repetitions differ in.
 _NOT_A_SETTING = {"seed", "steps", "eval", "tracker", "outputs", "device", "threads", "hydra"}
-# What a folder's name says already, or the folder's config says better.
-_NOT_IN_FOLDERS = {"env", "agent", "bonus", "env.id", "experiment", "preset"}
+# Every folder's path says these.
+_IN_EVERY_FOLDER = {"env", "agent", "bonus", "env.id", "seed"}
 
 
 def environment(choice: str, env_id: str | None) -> str:
     """What the environment is called: the option's name, or the id of an environment that `env=gym` took."""
-    return re.sub(r"[^\w.-]", "-", env_id) if choice == "gym" and env_id else choice
+    return re.sub(r"[^\w.-]", "-", str(env_id)) if choice == "gym" and env_id else choice
 
 
 def setting(choices: Mapping[str, Any], env_id: str | None, overrides: Iterable[str]) -> str:
@@ -23,22 +23,32 @@ def setting(choices: Mapping[str, Any], env_id: str | None, overrides: Iterable[
     return _shortened(" ".join([label, *_kept(overrides, {"env", "agent", "bonus", "env.id"})]), 120)
 
 
-def folder(
-    outputs: str, choices: Mapping[str, Any], env_id: str | None, time: str, overrides: Iterable[str], seed: int
-) -> Path:
-    """<outputs>/<env>/<agent>-<bonus>/<date-time>/seed=<n>; the seeds of one setting sit side by side.
+def folder(choices: Mapping[str, Any], env_id: str | None, time: str, swept: str, seed: Any) -> Path:
+    """<env>/<agent>-<bonus>/<date-time>/seed=<n>; the seeds of one setting sit side by side.
 
     Args:
-        outputs: The folder of all runs.
         choices: Which option was chosen of each group.
         env_id: The id of an environment that `env=gym` takes.
         time: When the command was given.
-        overrides: In a sweep, what was overridden: it is written after the time, to tell the settings apart.
+        swept: In a sweep, this run's values of the keys that are swept, `key=value,...`: they follow the time.
         seed: The run's seed.
     """
-    moment = ",".join([time, *_kept(overrides, _NOT_IN_FOLDERS)]).replace("/", "-")
+    values = [
+        value for value in re.split(r",(?=[\w.+/@~]+=)", swept) if value.partition("=")[0] not in _IN_EVERY_FOLDER
+    ]
+    moment = ",".join([time, *filter(None, values)]).replace("/", "-")
+    seed = int(seed) if isinstance(seed, float) and seed.is_integer() else seed
     pair = f"{choices['agent']}-{choices['bonus']}"
-    return Path(outputs) / environment(choices["env"], env_id) / pair / _shortened(moment, 150) / f"seed={seed}"
+    return Path(environment(str(choices["env"]), env_id), pair, _shortened(moment, 150), f"seed={seed}")
+
+
+def unused(root: Path, folder: Path) -> Path:
+    """The folder, or if there is one of that name (of a run begun in the same second), one that counts on."""
+    number, path = 1, folder
+    while (root / path).exists():
+        number += 1
+        path = folder.parent.with_name(f"{folder.parent.name}-{number}") / folder.name
+    return path
 
 
 def _kept(overrides: Iterable[str], excluded: set[str]) -> list[str]:

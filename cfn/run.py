@@ -1,5 +1,6 @@
 """A run is a folder: its config, metrics, count tables, pictures, log and summary. Everything else is a mirror."""
 
+import contextlib
 import json
 import resource
 import sys
@@ -59,10 +60,16 @@ class Run:
 
     def claim(self, hydra: dict[str, Any], overrides: list[str]) -> None:
         """Take the folder for this run, or refuse if another run has it; write `.hydra/`, as Hydra would."""
-        if self.metrics.exists() or (self.folder / "summary.json").exists():
-            raise UsageError(f"{self.shown} holds a run already: nothing was touched. Choose another hydra.run.dir")
+        taken = UsageError(f"{self.shown} holds a run already: nothing was touched. Choose another hydra.run.dir")
+        if (self.folder / "summary.json").exists():
+            raise taken
         records = self.folder / ".hydra"
-        records.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.metrics.touch(exist_ok=False)  # of two runs that come at once, one gets it
+        except FileExistsError:
+            raise taken from None
+        records.mkdir(exist_ok=True)
         self.counts.mkdir(exist_ok=True)
         self.plots.mkdir(exist_ok=True)
         for name, content in {"config": self.config, "hydra": hydra, "overrides": overrides}.items():
@@ -90,14 +97,15 @@ class Run:
         beside.replace(self.folder / "summary.json")
 
 
-def remove_if_empty(folder: Path) -> None:
-    """Remove a folder that a refused run would leave behind, and the folders above it that held nothing else."""
-    try:
-        folder.rmdir()
-        for parent in folder.parents[:3]:  # date-time, agent-bonus, env
-            parent.rmdir()
-    except OSError:
-        pass  # not empty, or gone: not ours to remove
+def remove_if_empty(folder: Path, outputs: Path) -> None:
+    """Remove the folder that a refused run would leave below `outputs`, and those between that held nothing else.
+
+    A folder elsewhere is one that the user named, and stays.
+    """
+    between = [path for path in (folder, *folder.parents) if outputs in path.parents]
+    with contextlib.suppress(OSError):  # not empty, or gone: not ours to remove
+        for path in between:
+            path.rmdir()
 
 
 def _peak_memory_mb() -> float:

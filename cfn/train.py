@@ -2,7 +2,9 @@
 
 import logging
 import time
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 
@@ -11,12 +13,13 @@ from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
 from cfn.config import Config
 from cfn.envs.batch import EnvBatch
+from cfn.envs.generic import with_arrays
 from cfn.evaluate import Evaluation
 from cfn.run import Run
 from cfn.tracking.base import Tracker, Trackers
 from cfn.tracking.console import Console
 from cfn.tracking.metrics_file import MetricsFile
-from cfn.tracking.statistics import EpisodeStatistics, Means
+from cfn.tracking.statistics import EpisodeStatistics, Means, finite
 from cfn.truth import TrueCounts
 from cfn.types import Array
 
@@ -33,19 +36,25 @@ class Training:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.device = device.choose(config.device)
-        if config.threads is not None:
-            torch.set_num_threads(config.threads)
+        torch.set_num_threads(config.threads or device.DEFAULT_THREADS)
         seeding.seed_everything(config.seed)
         self.step = 0
-        self.envs = EnvBatch(lambda: config.env.build(render_mode=None), config.num_envs, config.seed)
-        spaces = {"observation_space": self.envs.observation_space, "action_space": self.envs.action_space}
-        self.agent: Agent = config.agent.build(**spaces, seed=seeding.integer(config.seed, "agent"))
-        self.bonus: Bonus = config.bonus.build(
-            observation_space=self.envs.observation_space, seed=seeding.integer(config.seed, "bonus")
-        )
+        self.envs = EnvBatch(self.make_env, config.num_envs, config.seed)
+        offer = {
+            "observation_space": self.envs.observation_space,
+            "action_space": self.envs.action_space,
+            "device": self.device,
+        }
+        self.agent: Agent = config.agent.build(**offer, seed=seeding.integer(config.seed, "agent"))
+        self.bonus: Bonus = config.bonus.build(**offer, seed=seeding.integer(config.seed, "bonus"))
         self.truth = TrueCounts(self.envs.observation_space)
-        self.evaluate = Evaluation(config, self.agent, self.bonus, self.truth)
+        self.evaluate = Evaluation(config, self.agent, self.bonus, self.truth, self.make_env)
         self.bonus.novelty(*self.envs.begin_episodes())  # a bonus that cannot judge such observations says so here
+
+    def make_env(self) -> gym.Env[Any, Any]:
+        """One environment, as the config has it, with arrays as observations."""
+        env: gym.Env[Any, Any] = self.config.env.build(render_mode=None)
+        return with_arrays(env)
 
     def loop(self, run: Run, tracker: Tracker) -> None:
         """Algorithm 1. Steps are the agent's, summed over the environments."""
@@ -54,24 +63,28 @@ class Training:
         while self.step < config.steps:
             observations, states = envs.begin_episodes()
             actions = agent.act(observations)
-            next_observations, rewards, terminated, truncated = envs.step(actions)
+            next_observations, next_states, rewards, terminated, truncated = envs.step(actions)
 
             bonuses = bonus.observe(observations, states)
             learned = clip(rewards + bonuses, config.reward_clip)
             agent.observe(observations, actions, learned, next_observations, terminated, truncated)
-            self.truth.visit(states, observations)
+            self.truth.visit(states, observations, bonus.flipped)
+            self.truth.arrive(next_states)
             self.step += config.num_envs
 
             for _ in range(self.due(agent.update_period)):
-                means.add(agent.update())
+                means.add(finite(self.step, agent.update()))
             for _ in range(self.due(bonus.update_period)):
-                means.add(bonus.update())
+                means.add(finite(self.step, bonus.update()))
 
             tracker.tick(self.step)
-            if finished := episodes.add(rewards, bonuses, terminated | truncated):
-                tracker.log(self.step, finished | means.take())
-            if self.due(config.eval.every) or self.step >= config.steps:
-                self.evaluate(self.step, watch.rate(self.step), run, tracker)
+            row = episodes.add(rewards, bonuses, terminated | truncated)
+            if evaluating := self.due(config.eval.every) > 0 or self.step >= config.steps:
+                row |= {"speed/steps_per_second": watch.rate(self.step)} | self.evaluate(self.step, run)
+            if row:
+                tracker.log(self.step, finite(self.step, row | means.take()))
+            if evaluating:
+                self.evaluate.draw(self.step, run, tracker)
                 watch.restart(self.step)
 
     def due(self, period: int) -> int:
@@ -97,11 +110,13 @@ class Training:
             log.exception(f"failed at step {self.step:,}")
             raise
         finally:
+            if state == "stopped":
+                self.evaluate.draw(self.step, run, tracker, last=True)
             tracker.finish(failed=state == "failed")
             self.envs.close()
             self.evaluate.close()
             run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
-            log.info(f"{state} after {time.monotonic() - started:,.0f} s; pictures and numbers are in {run.shown}")
+            log.info(f"{state} after {time.monotonic() - started:,.0f} s: {run.shown}")
 
 
 class Stopwatch:

@@ -1,7 +1,7 @@
 """The ground truth: how often each true state was visited, and an observation of each to ask the bonus about.
 
-A visit is counted for s_t, the state an action was taken in, just when the bonus is told of it: a state in which an
-episode ends is never acted in, and so has no count.
+A visit is counted for s_t, the state an action was taken in, just when the bonus is told of it. A state in which every
+episode ends is never acted in: it is among the states seen, but has no count.
 """
 
 import csv
@@ -30,15 +30,34 @@ class TrueCounts:
         self._index: dict[State, int] = {}
         self._counts = np.zeros(256, np.int64)
         self._examples = np.zeros((256, *observation_space.shape), observation_space.dtype)
+        self._seen: set[State] = set()
+        self._coin_sums: Array | None = None  # by state, for a bonus that flips coins
 
     def __len__(self) -> int:
+        """How many states have a count."""
         return len(self._index)
 
-    def visit(self, states: Sequence[State] | None, observations: Array) -> None:
-        """Count one visit to each state; an environment that reports no states (None) is not counted."""
+    @property
+    def seen(self) -> int:
+        """How many distinct states were seen, those in which episodes ended among them."""
+        return len(self._seen)
+
+    def arrive(self, states: Sequence[State] | None) -> None:
+        """States that were seen, whether or not they will be acted in."""
+        self._seen.update(states or ())
+
+    def visit(self, states: Sequence[State] | None, observations: Array, flipped: Array | None = None) -> None:
+        """Count one visit to each state; an environment that reports no states (None) is not counted.
+
+        Args:
+            states: True states.
+            observations: What was seen of them.
+            flipped: The coins that the bonus flipped for these visits, if it is one that does.
+        """
         if states is None:
             return
-        for state, observation in zip(states, observations, strict=True):
+        self._seen.update(states)
+        for i, (state, observation) in enumerate(zip(states, observations, strict=True)):
             row = self._index.setdefault(state, len(self._index))
             if row == len(self._counts):
                 self._counts = _doubled(self._counts)
@@ -46,6 +65,10 @@ class TrueCounts:
             if self._counts[row] == 0:
                 self._examples[row] = observation
             self._counts[row] += 1
+            if flipped is not None:
+                if self._coin_sums is None or len(self._coin_sums) < len(self._counts):
+                    self._coin_sums = _sized(self._coin_sums, len(self._counts), flipped.shape[1])
+                self._coin_sums[row] += flipped[i]
 
     @property
     def states(self) -> list[State]:
@@ -68,6 +91,19 @@ class TrueCounts:
         bonus: Array = self.counts**-0.5
         return bonus
 
+    @property
+    def floor(self) -> Array | None:
+        """What a perfect coin-flip network would answer: the root mean square of each state's own mean coins.
+
+        That mean is itself noisy, so even this answer differs from the true bonus; no coin-flip bonus can do better.
+        None for a bonus that flips no coins.
+        """
+        if self._coin_sums is None:
+            return None
+        means = self._coin_sums[: len(self)] / self.counts[:, None]
+        answer: Array = np.sqrt(np.mean(means**2, axis=1))
+        return answer
+
     def write(self, path: Path, predicted: Array) -> None:
         """Write the table of visited states beside what the bonus says of them; a state's numbers are spaced."""
         path.parent.mkdir(exist_ok=True)
@@ -78,13 +114,24 @@ class TrueCounts:
             writer.writerows((" ".join(map(str, s)), n, f"{true:.6g}", f"{b:.6g}") for s, n, true, b in rows)
 
     def state_dict(self) -> dict[str, Array]:
-        """States, counts and examples, as arrays."""
-        return {"states": np.array(self.states), "counts": self.counts.copy(), "examples": self.examples.copy()}
+        """States, counts, examples and sums of coins, as arrays."""
+        state = {"states": np.array(self.states), "counts": self.counts.copy(), "examples": self.examples.copy()}
+        state["ends"] = np.array(sorted(self._seen - self._index.keys()))
+        return state if self._coin_sums is None else state | {"coin_sums": self._coin_sums[: len(self)].copy()}
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Take over states, counts and examples."""
+        """Take over states, counts, examples and sums of coins."""
         self._index = {tuple(key): row for row, key in enumerate(state["states"].tolist())}
         self._counts, self._examples = state["counts"].copy(), state["examples"].copy()
+        self._seen = {*self._index, *map(tuple, state["ends"].tolist())}
+        self._coin_sums = state["coin_sums"].copy() if "coin_sums" in state else None
+
+
+def _sized(sums: Array | None, rows: int, columns: int) -> Array:
+    larger = np.zeros((rows, columns), np.float64)
+    if sums is not None:
+        larger[: len(sums)] = sums
+    return larger
 
 
 def _doubled(array: Array) -> Array:

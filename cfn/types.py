@@ -4,10 +4,11 @@ The ranges in annotations such as `size: Positive` are the config's schema: what
 `cfn train` checks before anything starts.
 """
 
+import math
 from typing import Annotated, Any
 
 import numpy.typing as npt
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 
 Array = npt.NDArray[Any]
 Metrics = dict[str, float]
@@ -17,6 +18,6 @@ State = tuple[int, ...]
 
 Positive = Annotated[int, Ge(1)]
 NonNegative = Annotated[int, Ge(0)]
-PositiveFloat = Annotated[float, Gt(0)]
-NonNegativeFloat = Annotated[float, Ge(0)]
+PositiveFloat = Annotated[float, Gt(0), Lt(math.inf)]
+NonNegativeFloat = Annotated[float, Ge(0), Lt(math.inf)]
 Probability = Annotated[float, Ge(0), Le(1)]

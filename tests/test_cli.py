@@ -1,10 +1,14 @@
 """The commands, as commands."""
 
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -77,8 +81,11 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["steps=-1"], "steps=-1: should be greater than or equal to 1"),
         (["num_envs=0"], "num_envs=0: should be greater than or equal to 1"),
         (["device=cuda"], "device=cuda: PyTorch finds no such device on this machine: use device=auto"),
-        (["outputs=taken/runs"], "Not a directory"),
+        (["outputs=taken/runs"], "Not a directory: choose a folder that can be written to with outputs=DIR"),
         (["hydra.run.dir=/proc/nowhere"], "/proc/nowhere: No such file or directory"),
+        (["eval=5"], "eval=5: should be a group of keys"),
+        (["--config-dir", "broken", "env=mine"], "a config file cannot be read"),
+        (["tracker.project=a/b"], "tracker.project=a/b: "),
         (["env=gym", "env.id=NoSuch-v0"], "env.id: Gymnasium knows no environment 'NoSuch-v0'"),
         (["env=gym"], "env.id is not set and has no default"),
         (["env=gym", "env.id=CartPole-v1", "bonus=count"], "bonus=count counts true states"),
@@ -92,12 +99,16 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
 )
 def test_bad_input_gets_a_sentence_and_leaves_nothing(cfn, tmp_path, arguments, message):
     (tmp_path / "taken").write_text("a file where a folder should be")
+    (tmp_path / "broken" / "env").mkdir(parents=True)
+    (tmp_path / "broken" / "env" / "mine.yaml").write_text("_target_: [")
+    before = set(tmp_path.rglob("*"))
     done = cfn("train", *arguments)
     assert done.returncode == 1
     assert message in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "taken"]
+    assert set(tmp_path.rglob("*")) - before <= {tmp_path / "outputs"}
+    assert before <= set(tmp_path.rglob("*"))
 
 
 def test_the_traceback_is_there_for_those_who_ask(cfn):
@@ -115,6 +126,19 @@ def test_a_folder_that_holds_a_run_is_not_touched(cfn, tmp_path):
     assert second.returncode == 1
     assert "here holds a run already" in second.stderr
     assert {path: path.read_bytes() for path in (tmp_path / "here").rglob("*") if path.is_file()} == before
+
+
+def test_a_refused_run_removes_nobodys_folders(cfn, tmp_path):
+    (tmp_path / "here").mkdir()
+    assert cfn("train", "env.size=5", "hydra.run.dir=here", "tracker=none").returncode == 1
+    assert (tmp_path / "here").is_dir()
+
+
+def test_the_output_may_be_cut_short(tmp_path):
+    line = f"{CFN} train {' '.join(SMALL)} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "0"
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(cfn, tmp_path):
@@ -145,6 +169,21 @@ def test_a_broken_run_does_not_stop_the_others_and_the_exit_code_tells(cfn, run_
     assert "Traceback" not in done.stderr
     assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1"]
     assert all(",env.size=7" in folder.parent.name for folder in run_folders())
+
+
+def test_a_run_that_does_not_compose_does_not_stop_the_others(cfn, run_folders):
+    done = cfn("train", "-m", "env=gridworld,nosuch", "seed=0,1", "steps=100", "tracker=none")
+    assert done.returncode == 1
+    assert done.stderr.count("env=nosuch: there is no such option") == 2
+    assert "2 of 4 runs of the sweep failed" in done.stderr
+    assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1"]
+
+
+def test_any_key_can_be_swept_and_the_folder_of_a_sweep_chosen(cfn, tmp_path, run_folders):
+    done = cfn("train", *SMALL, "-m", "steps=100,200", "hydra.sweep.dir=mine")
+    assert done.returncode == 0, done.stderr
+    assert [folder.parent.name.partition(",")[2] for folder in run_folders()] == ["steps=100", "steps=200"]
+    assert all(folder.is_relative_to(tmp_path / "mine") for folder in run_folders())
 
 
 def test_a_sweep_can_be_spread_over_processes(cfn, run_folders):
@@ -215,8 +254,9 @@ def test_a_users_own_bonus_needs_one_file_and_one_yaml(cfn, tmp_path, run_folder
         ("cfn tr", {"train"}),
         ("cfn train env=g", {"env=gridworld", "env=gridworld_small", "env=gym"}),
         ("cfn train env.s", {"env.size="}),
-        ("cfn train -m bonus=", {"bonus=none", "bonus=count"}),
+        ("cfn train -m bonus=", {f"bonus={name}" for name in ("none", "count", "cfn", "rnd", "pixelcnn")}),
         ("cfn train env=gridworld ste", {"steps="}),
+        ("cfn foo env=", set()),
     ],
 )
 def test_bash_completes_commands_groups_and_keys(tmp_path, line, expected):
@@ -240,9 +280,39 @@ def test_bash_completes_commands_groups_and_keys(tmp_path, line, expected):
     assert set(done.stdout.split()) == expected, done.stderr
 
 
+def test_a_terminal_of_80_columns_shows_what_matters(tmp_path):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    arguments = [str(CFN), "train", "tracker=none", "steps=20000", "eval.every=2000"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")} | {"TERM": "xterm"}
+    process = subprocess.Popen(arguments, cwd=tmp_path, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    output = b""
+    try:
+        while block := os.read(ours, 65536):
+            output += block
+    except OSError:  # the terminal's way to say that nobody writes any more
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode())
+    lines = [line for line in re.split(r"[\r\n]+", text) if "error" in line and "━" in line]
+    assert lines, text
+    assert re.search(r"\d:\d\d:\d\d +step [\d,]+/20,000 +[\d,]+/s +return \S+ +bonus \S+ +error \d", lines[-1])
+    assert all(len(line) <= 80 for line in lines)
+
+
 def test_ctrl_c_stops_the_run_and_says_so(tmp_path):
     arguments = [str(CFN), "train", "tracker=none", "steps=100000000", "hydra.run.dir=here"]
-    process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        arguments,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs, which the tests may be among, ignore Ctrl-C and bequeath that to their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         metrics = tmp_path / "here" / "metrics.jsonl"
         deadline = time.monotonic() + 60
@@ -269,7 +339,7 @@ def test_a_failure_in_the_middle_is_written_down(cfn, tmp_path):
         "train", "--config-dir", "my_conf", "bonus=constant", *SMALL, "hydra.run.dir=here", PYTHONPATH=str(tmp_path)
     )
     assert done.returncode == 1
-    assert "the bonus broke (in mine.py, line" in done.stderr
+    assert "the bonus broke (mine.py, line" in done.stderr
     assert "HYDRA_FULL_ERROR=1" in done.stderr
     assert "Traceback" not in done.stderr
     summary = json.loads((tmp_path / "here" / "summary.json").read_text())

@@ -69,7 +69,7 @@ def test_a_bare_command_is_small():
 
 def test_naming_the_papers_gridworld_gives_its_values():
     config, _ = composed("env=gridworld")
-    assert config.env.keys == {"size": 42, "image_size": 84, "action_noise": 0, "max_steps": None}
+    assert config.env.keys == {"size": 42, "image_size": 84, "action_noise": 0, "max_steps": 150}
     assert (config.steps, config.eval.every, config.reward_clip) == (250_000, 1_000, 1)
 
 

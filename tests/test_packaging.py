@@ -32,18 +32,16 @@ def test_the_wheel_holds_the_package_and_every_config(wheel):
 
 def test_it_trains_from_an_installed_wheel_in_an_empty_folder(wheel, tmp_path):
     """In a virtual environment of its own, which borrows only the dependencies of this one."""
-    venv.create(tmp_path / "venv", with_pip=False)
+    venv.create(tmp_path / "venv", with_pip=True)
+    scripts = tmp_path / "venv" / "bin"
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    zipfile.ZipFile(wheel).extractall(site)
     (site / "dependencies.pth").write_text("\n".join(p for p in sys.path if p.endswith("site-packages")))
     (tmp_path / "empty").mkdir()
-    python = tmp_path / "venv" / "bin" / "python"
-    show = "import cfn, cfn.config; print(cfn.__file__); print(cfn.config.CONF)"
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
 
-    def run(*arguments):
+    def run(command, *arguments):
         return subprocess.run(
-            [str(python), *arguments],
+            [str(scripts / command), *arguments],
             cwd=tmp_path / "empty",
             env=environment,
             capture_output=True,
@@ -51,7 +49,13 @@ def test_it_trains_from_an_installed_wheel_in_an_empty_folder(wheel, tmp_path):
             timeout=300,
         )
 
-    assert run("-c", show).stdout.splitlines() == [str(site / "cfn" / "__init__.py"), str(site / "cfn" / "conf")]
-    done = run("-m", "cfn", "train", "steps=200", "tracker=none")
+    installed = run("python", "-m", "pip", "install", "--no-deps", "--force-reinstall", "--no-index", str(wheel))
+    assert installed.returncode == 0, installed.stderr
+    show = "import cfn, cfn.config; print(cfn.__file__); print(cfn.config.CONF)"
+    assert run("python", "-c", show).stdout.splitlines() == [
+        str(site / "cfn" / "__init__.py"),
+        str(site / "cfn" / "conf"),
+    ]
+    done = run("cfn", "train", "steps=200", "tracker=none")
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "empty").rglob("metrics.jsonl"))

@@ -48,16 +48,23 @@ def test_the_folder_is_shown_from_where_one_stands(run, monkeypatch, tmp_path):
     assert run.shown == str(tmp_path / "a" / "b")
 
 
-def test_only_what_is_empty_is_removed(tmp_path):
-    one, other = (tmp_path / "outputs" / "env" / "agent-bonus" / "time" / f"seed={i}" for i in (0, 1))
+def test_only_what_is_empty_and_below_outputs_is_removed(tmp_path):
+    outputs = tmp_path / "outputs"
+    one, other = (outputs / "env" / "agent-bonus" / "time" / f"seed={i}" for i in (0, 1))
     one.mkdir(parents=True)
     other.mkdir()
     (other / "metrics.jsonl").write_text("precious")
-    remove_if_empty(one)
-    remove_if_empty(other)
+    remove_if_empty(one, outputs)
+    remove_if_empty(other, outputs)
     assert not one.exists()
     assert (other / "metrics.jsonl").exists()
     (other / "metrics.jsonl").unlink()
-    remove_if_empty(other)
-    assert [path.name for path in tmp_path.iterdir()] == ["outputs"]
-    assert list((tmp_path / "outputs").iterdir()) == []
+    remove_if_empty(other, outputs)
+    assert list(outputs.iterdir()) == [], "outputs itself stays"
+
+
+def test_a_folder_that_the_user_named_stays(tmp_path):
+    named = tmp_path / "mine" / "here"
+    named.mkdir(parents=True)
+    remove_if_empty(named, tmp_path / "outputs")
+    assert named.is_dir()

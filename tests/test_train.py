@@ -1,16 +1,20 @@
 """The loop, against agents and bonuses that write down what they are told."""
 
+import json
+
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from metrics import rows
 
-from cfn import evaluate
+from cfn import device, evaluate
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.none import NoBonus
 from cfn.config import Component, Config, Eval
 from cfn.envs.gridworld import Gridworld
+from cfn.errors import UsageError
 from cfn.run import Run
 from cfn.tracking.base import Tracker
 from cfn.train import Training, clip
@@ -62,7 +66,18 @@ class Remembering(Bonus):
         return {}
 
 
-def train(tmp_path, num_envs=1, steps=60, every=20, episodes=2, clip=None, env=make_env, bonus_class=None, **periods):
+def train(
+    tmp_path,
+    num_envs=1,
+    steps=60,
+    every=20,
+    episodes=2,
+    clip=None,
+    env=make_env,
+    bonus_class=None,
+    threads=None,
+    **periods,
+):
     config = Config(
         env=Component("env", "grid", env, {}),
         agent=Component("agent", "scripted", Scripted, {"update_period": periods.get("agent", 1)}),
@@ -75,7 +90,7 @@ def train(tmp_path, num_envs=1, steps=60, every=20, episodes=2, clip=None, env=m
         num_envs=num_envs,
         reward_clip=clip,
         device="cpu",
-        threads=None,
+        threads=threads,
         eval=Eval(every, episodes),
         outputs="outputs",
     )
@@ -157,10 +172,66 @@ def test_evaluations_come_when_they_are_due_and_at_the_end(tmp_path):
     assert sorted(path.name for path in (tmp_path / "counts").iterdir()) == [f"step_{s:09}.csv" for s in evaluated]
 
 
+def test_evaluations_play_as_many_episodes_as_asked_each_with_a_seed_of_its_own(tmp_path, monkeypatch):
+    played = []
+    monkeypatch.setattr(evaluate, "play", lambda agent, envs, seeds: (played.append(list(seeds)), ([0.0], [1]))[1])
+    train(tmp_path, steps=40, every=20, episodes=3)
+    assert [len(seeds) for seeds in played] == [3, 3]
+    assert len({seed for seeds in played for seed in seeds}) == 6
+
+
+def test_one_moment_is_one_row(tmp_path):
+    train(tmp_path, steps=100, every=LIMIT)
+    steps = [row["step"] for row in rows(tmp_path)]
+    assert len(steps) == len(set(steps))
+
+
+def test_pictures_are_drawn_now_and_then(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate, "PICTURES", 4)
+    drawn = []
+    monkeypatch.setattr(evaluate.plots, "draw_run", lambda folder, title: drawn.append(title) or {})
+    train(tmp_path, steps=100, every=5)
+    assert len(drawn) == 4
+
+
+def test_a_picture_that_cannot_be_drawn_stops_nothing(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(evaluate.plots, "draw_run", lambda folder, title: 1 / 0)
+    assert train(tmp_path).step == 60
+    assert "could not be drawn (ZeroDivisionError" in caplog.text
+
+
+def test_threads_are_set_and_set_back(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    train(tmp_path / "a", threads=1)
+    train(tmp_path / "b")
+    assert asked == [1, device.DEFAULT_THREADS]
+
+
+@pytest.mark.parametrize("where", ["observe", "novelty", "update"])
+def test_a_bonus_that_is_not_a_number_ends_the_run_with_the_step(tmp_path, monkeypatch, where):
+    broken = {"observe": np.array([np.nan]), "novelty": np.full(9, np.nan), "update": {"bonus/loss": float("nan")}}[
+        where
+    ]
+    original = getattr(Remembering, where)
+
+    def odd(self, *arguments):
+        result = original(self, *arguments)
+        return broken if where == "update" else np.full(len(result), np.nan)
+
+    monkeypatch.setattr(Remembering, where, odd)
+    with pytest.raises(UsageError, match=r"is nan at step \d+"):
+        train(tmp_path)
+    assert json.loads((tmp_path / "summary.json").read_text())["state"] == "failed"
+
+
 def test_losses_are_means_since_the_row_before(tmp_path):
     train(tmp_path, steps=10)
-    losses = [row["agent/loss"] for row in rows(tmp_path) if "agent/loss" in row]
-    steps = [row["step"] for row in rows(tmp_path) if "agent/loss" in row]
+    losses = [row["agent/loss"] for row in rows(tmp_path)]
+    steps = [row["step"] for row in rows(tmp_path)]
+    assert steps[-1] == 10, "the last ones are not lost"
     starts = [0, *steps[:-1]]
     assert losses == [np.mean(range(a + 1, b + 1)) for a, b in zip(starts, steps, strict=True)]
 

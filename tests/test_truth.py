@@ -47,6 +47,34 @@ def test_the_first_observation_is_kept():
     assert truth.examples.tolist() == [[1, 1]]
 
 
+def test_states_in_which_episodes_end_are_seen_but_have_no_count():
+    truth = TrueCounts(SPACE)
+    truth.visit([(0,)], np.zeros((1, 2), np.uint8))
+    truth.arrive([(1,)])
+    truth.arrive([(0,)])
+    truth.arrive(None)
+    assert truth.seen == 2
+    assert truth.states == [(0,)]
+    other = TrueCounts(SPACE)
+    other.load_state_dict(truth.state_dict())
+    assert other.seen == 2
+
+
+@pytest.mark.parametrize("distribution", ["coins", "normal"])
+def test_the_floor_is_what_the_coins_leave(distribution):
+    rng = np.random.default_rng(0)
+    truth, plain = TrueCounts(SPACE), {}
+    for _ in range(3000):
+        states = [tuple(s) for s in (rng.integers(30, size=(2, 1)) ** 2 // 30).tolist()]
+        flips = rng.integers(2, size=(2, 20)) * 2.0 - 1 if distribution == "coins" else rng.normal(size=(2, 20))
+        truth.visit(states, np.zeros((2, 2), np.uint8), flips)
+        for state, flip in zip(states, flips, strict=True):
+            plain.setdefault(state, []).append(flip)
+    expected = [np.sqrt(np.mean(np.mean(plain[state], axis=0) ** 2)) for state in truth.states]
+    assert truth.floor == pytest.approx(expected)
+    assert TrueCounts(SPACE).floor is None
+
+
 def test_without_states_there_is_nothing_to_count():
     truth = TrueCounts(SPACE)
     truth.visit(None, np.zeros((3, 2), np.uint8))

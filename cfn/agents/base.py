@@ -9,8 +9,9 @@ from cfn.types import Array, Metrics
 class Agent(ABC):
     """Acts on batches of observations and learns from what came of it.
 
-    A constructor takes `observation_space`, `action_space` and `seed`, and then its own keys with the paper's
-    defaults; their annotations are the schema of the agent's config group.
+    The loop offers a constructor `observation_space`, `action_space`, `seed` and `device`, of which it takes what it
+    names; its other arguments are the keys of the agent's config, with the paper's defaults, and their annotations
+    the schema.
 
     Attributes:
         update_period: Environment steps per call of `update`.

@@ -14,8 +14,7 @@ from cfn.types import Array
 class RandomAgent(Agent):
     """Samples the action space. Exploring and being evaluated draw from two streams, so neither shifts the other."""
 
-    def __init__(self, observation_space: gym.Space[Any], action_space: gym.Space[Any], seed: int = 0) -> None:
-        del observation_space  # an agent's signature; this one does not look
+    def __init__(self, action_space: gym.Space[Any], seed: int = 0) -> None:
         self._spaces = {stream: copy.deepcopy(action_space) for stream in ("explore", "evaluate")}
         for stream, space in self._spaces.items():
             space.seed(seeding.integer(seed, stream))

@@ -1,5 +1,6 @@
 """The pictures of one run: learning curve, bonus against truth (as in Figure 2), and maps."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
 from cfn.analysis.files import CountTable, Numbers, Series, latest_counts, read_config, read_metrics
+
+LARGEST_MAP = 2000
+"""Cells along a side, beyond which two numbers are no position on a map."""
 
 BLUE, ORANGE, GREY = "#3366aa", "#dd7711", "#999999"
 
@@ -24,13 +28,17 @@ def draw_run(folder: Path, title: str) -> dict[str, Path]:
     Returns:
         The pictures by name, as files under `plots/`.
     """
-    figures = {"learning_curve": learning_curve(read_metrics(folder), title)}
+    metrics = read_metrics(folder)
+    figures = {"learning_curve": learning_curve(metrics, title)}
+    if "bonus/floor_mse" in metrics:
+        figures["count_error"] = count_error(metrics, title)
     table = latest_counts(folder)
     if table is not None and len(table.counts):
-        figures["scatter"] = scatter(table, title)
-        if table.states.shape[1] == 2:  # a position
+        figures["scatter"] = scatter(table, title, metrics.get("bonus/floor_mse"))
+        if table.states.shape[1] == 2 and np.ptp(table.states, axis=0).max() < LARGEST_MAP:  # a position
             size = read_config(folder).get("env", {}).get("size")
-            figures["maps"] = maps(table, title, size if isinstance(size, int) else None)
+            fits = isinstance(size, int) and table.states.min() >= 0 and table.states.max() < size
+            figures["maps"] = maps(table, title, size if fits else None)
     paths = {name: folder / "plots" / f"{name}.png" for name in figures}
     for name, figure in figures.items():
         paths[name].parent.mkdir(exist_ok=True)
@@ -45,8 +53,9 @@ def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
     left, *right = figure.subplots(1, 2 if found else 1, squeeze=False)[0]
     if train := metrics.get("train/return"):
         smooth, window = _moving_mean(train.values)
-        left.plot(train.steps, train.values, ".", color=GREY, alpha=0.5, markersize=4, label="training episodes")
-        left.plot(train.steps, smooth, color=ORANGE, label=f"mean of {window} episodes")
+        left.plot(train.steps, train.values, ".", color=GREY, alpha=0.5, markersize=4, label="training")
+        if window > 1:
+            left.plot(train.steps, smooth, color=ORANGE, label=f"training, mean of the last {window}")
     if evaluation := metrics.get("eval/return"):
         left.plot(evaluation.steps, evaluation.values, "o-", color=BLUE, markersize=3, label="evaluation")
     _label(left, "environment steps", "return of an episode", "Learning curve")
@@ -59,16 +68,32 @@ def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
     if found:
         right[0].plot(found.steps, found.values, "o-", color=BLUE, markersize=3)
         right[0].set_ylim(bottom=0)
-        _label(right[0], "environment steps", "distinct states visited", "Exploration")
+        _label(right[0], "environment steps", "distinct states seen", "Exploration")
     for axes in (left, *right):
-        axes.set_xlim(left=0)
-        axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
-    figure.suptitle(title, fontsize=11)
+        _steps(axes)
+    _title(figure, title)
     return figure
 
 
-def scatter(table: CountTable, title: str) -> Figure:
+def count_error(metrics: dict[str, Series], title: str) -> Figure:
+    """The bonus's error over time, above the floor that its coins leave whatever the network does."""
+    figure = Figure(figsize=(5.5, 3.8), layout="constrained")
+    axes = figure.subplots()
+    mse, floor = metrics["bonus/mse"], metrics["bonus/floor_mse"]
+    axes.plot(mse.steps, mse.values, "o-", color=BLUE, markersize=3, label="bonus")
+    axes.plot(
+        floor.steps, floor.values, "--", color="black", linewidth=1, label="floor: a perfect network, these coins"
+    )
+    if min(mse.values.min(), floor.values.min()) > 0:
+        axes.set_yscale("log")
+    _label(axes, "environment steps", "mean squared error over visited states", "Count error")
+    _steps(axes)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    _title(figure, title)
+    return figure
+
+
+def scatter(table: CountTable, title: str, floor: Series | None = None) -> Figure:
     """Predicted against true bonus, one point per visited state; a bonus that counts lies on the dashed line."""
     figure = Figure(figsize=(5, 4.9), layout="constrained")
     axes = figure.subplots()
@@ -79,13 +104,14 @@ def scatter(table: CountTable, title: str) -> Figure:
     axes.set_ylim(min(0.0, 1.05 * low), max(1.03, 1.05 * high))
     mse = float(np.mean((table.predicted_bonus - table.true_bonus) ** 2))
     _label(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
-    axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps, mean squared error {mse:.2g}", fontsize=9)
-    figure.suptitle(title, fontsize=11)
+    error = f"mean squared error {mse:.2g}" + (f" (floor {floor.values[-1]:.2g})" if floor else "")
+    axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps, {error}", fontsize=9)
+    _title(figure, title)
     return figure
 
 
 def maps(table: CountTable, title: str, size: int | None = None) -> Figure:
-    """Visits and bonus over positions, side by side; grey was never visited.
+    """Visits and bonus over positions, side by side.
 
     Args:
         table: Counts of states that are positions (x, y).
@@ -114,8 +140,20 @@ def maps(table: CountTable, title: str, size: int | None = None) -> Figure:
     paint(visits, table.counts, LogNorm(1, max(2.0, float(table.counts.max()))), "viridis", "visits  $N(s)$")
     scale = Normalize(min(0.0, float(table.predicted_bonus.min())), max(1.0, float(table.predicted_bonus.max())))
     paint(bonus, table.predicted_bonus, scale, "magma", "bonus  $B(s)$")
-    figure.suptitle(f"{title}: after {table.step:,} steps (grey: never visited)", fontsize=11)
+    visits.set_title(f"after {table.step:,} steps", fontsize=9)
+    bonus.set_title("grey: no action was taken there", fontsize=9)
+    _title(figure, title)
     return figure
+
+
+def _title(figure: Figure, title: str) -> None:
+    figure.suptitle(textwrap.fill(title, int(11 * figure.get_figwidth())), fontsize=11)
+
+
+def _steps(axes: Axes) -> None:
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
 
 
 def _label(axes: Axes, x: str, y: str, title: str) -> None:
@@ -128,7 +166,7 @@ def _label(axes: Axes, x: str, y: str, title: str) -> None:
 
 
 def _moving_mean(values: Numbers) -> tuple[Numbers, int]:
-    """Means of the last episodes, a twentieth of all but at most 100, and how many those are."""
+    """Means of the last values, a twentieth of all but at most 100, and how many those are."""
     window = int(np.clip(len(values) // 20, 1, 100))
     sums = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(values) + 1)

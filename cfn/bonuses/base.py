@@ -10,15 +10,19 @@ from cfn.types import Array, Metrics, State
 class Bonus(ABC):
     """Turns visited states into intrinsic rewards (lambda * B(s) of Eq. 1).
 
-    A constructor takes `observation_space` and `seed`, and then its own keys with the paper's defaults; their
-    annotations are the schema of the bonus's config group. Observations come in batches. The true states are there
-    for the oracle alone; a bonus that is to work in the world must not look at them.
+    The loop offers a constructor `observation_space`, `seed` and `device`, of which it takes what it names; its other
+    arguments are the keys of the bonus's config, with the paper's defaults, and their annotations the schema.
+    Observations come in batches. The true states are there for the oracle alone; a bonus that is to work in the world
+    must not look at them.
 
     Attributes:
         update_period: Environment steps per call of `update`.
+        flipped: The coin vectors of the visits last observed, for a bonus that flips coins: with them the error that
+            the coins themselves leave (the floor) can be told from the network's.
     """
 
     update_period: int = 1
+    flipped: Array | None = None
 
     @abstractmethod
     def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from cfn.bonuses.base import Bonus
@@ -15,13 +14,10 @@ class CountBonus(Bonus):
     """scale / sqrt(N(s)), the tabular bonus of count-based exploration (Section 2.2), with the visit itself counted.
 
     Args:
-        observation_space: Not looked at.
-        seed: Not needed.
         scale: lambda of Eq. 1.
     """
 
-    def __init__(self, observation_space: gym.Space[Any], seed: int = 0, scale: NonNegativeFloat = 0.01) -> None:
-        del observation_space, seed
+    def __init__(self, scale: NonNegativeFloat = 0.01) -> None:
         self.scale = scale
         self._counts: dict[State, int] = {}
 

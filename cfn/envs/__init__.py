@@ -3,3 +3,4 @@
 import gymnasium as gym
 
 gym.register("cfn/Gridworld-v0", entry_point="cfn.envs.gridworld:Gridworld")
+gym.register("cfn/Taxi-v0", entry_point="cfn.envs.taxi:Taxi")

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from cfn import seeding
+from cfn.errors import UsageError
 from cfn.types import Array, State
 
 
@@ -20,6 +21,7 @@ class Transition(NamedTuple):
     """What came of a batch of actions; `next_observations` are never those of the episode after."""
 
     next_observations: Array
+    next_states: list[State] | None
     rewards: Array
     terminated: Array
     truncated: Array
@@ -74,7 +76,8 @@ class EnvBatch:
         self._observations, rewards, terminated, truncated, infos = self._envs.step(actions)
         self._take_states(infos, np.ones_like(self._ended))
         self._ended = terminated | truncated
-        return Transition(self._observations, rewards, terminated, truncated)
+        states = None if self._states is None else list(self._states)
+        return Transition(self._observations, states, rewards, terminated, truncated)
 
     def close(self) -> None:
         """Close the environments."""
@@ -84,6 +87,25 @@ class EnvBatch:
         if self._states is None or "state" not in infos:
             self._states = None
             return
+        if isinstance(infos["state"], dict):
+            raise _uncountable(infos["state"])
         for i in np.flatnonzero(which):
             state = infos["state"][i]
-            self._states[i] = state if isinstance(state, tuple) else tuple(np.ravel(state).tolist())
+            if self._states[i] == () or not isinstance(state, tuple):  # the first is looked at, the rest are like it
+                state = _whole_numbers(state)
+            self._states[i] = state
+
+
+def _whole_numbers(state: Any) -> State:
+    """A state as a tuple of whole numbers, which can be counted, saved and plotted."""
+    try:
+        numbers = np.atleast_1d(np.asarray(state))
+        if numbers.ndim == 1 and (numbers == numbers.astype(np.int64)).all():
+            return tuple(numbers.astype(np.int64).tolist())
+    except (TypeError, ValueError):
+        pass
+    raise _uncountable(state)
+
+
+def _uncountable(state: Any) -> UsageError:
+    return UsageError(f"info['state'] is {state!r}: a true state must be whole numbers, such as (3, 4)")

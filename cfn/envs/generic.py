@@ -1,6 +1,7 @@
 """Any Gymnasium environment by its id (`env=gym env.id=CartPole-v1`)."""
 
 import difflib
+import logging
 import math
 from collections.abc import Callable
 from typing import Any, SupportsFloat
@@ -10,6 +11,8 @@ import numpy as np
 
 from cfn.errors import BadValueError, UsageError
 from cfn.types import Array, Positive, PositiveFloat, State
+
+log = logging.getLogger(__name__)
 
 
 def make(
@@ -35,17 +38,25 @@ def make(
         close = difflib.get_close_matches(id, gym.registry, n=5, cutoff=0.6)
         hint = f"close to it: {', '.join(close)}" if close else "gymnasium.pprint_registry() lists the ids"
         raise BadValueError("id", f"Gymnasium knows no environment {id!r}; {hint}") from error
-    except (gym.error.Error, TypeError, ImportError, AssertionError) as error:
-        raise BadValueError("id", f"{id} cannot be made: {error}") from error
+    except Exception as error:  # whatever its constructor may do with the arguments it is given
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadValueError("kwargs" if kwargs else "id", f"{id} cannot be made: {reason}") from error
     if env.spec is None or env.spec.max_episode_steps is None:
-        raise BadValueError("max_steps", f"{id} has no step limit of its own: set one, such as env.max_steps=1000")
-    if isinstance(env.observation_space, gym.spaces.Discrete):
-        return one_hot(env, env.observation_space)
-    if isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple):
+        log.warning(f"Gymnasium knows no step limit of {id}: if its episodes need not end, set env.max_steps.")
+    env = with_arrays(env)
+    return binned(env, bin) if bin is not None else env
+
+
+def with_arrays(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """The environment with arrays as observations: numbers become one-hot vectors, structures are flattened."""
+    space = env.observation_space
+    if isinstance(space, gym.spaces.Discrete):
+        return one_hot(env, space)
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
         env = gym.wrappers.FlattenObservation(env)
     if not isinstance(env.observation_space, gym.spaces.Box):
-        raise UsageError(f"env.id: {id} observes a {type(env.observation_space).__name__}; arrays (Box) are needed")
-    return binned(env, bin) if bin is not None else env
+        raise UsageError(f"the environment observes {space}, of which no array can be made")
+    return env
 
 
 class WithState(gym.Wrapper[Any, Any, Any, Any]):

@@ -12,9 +12,6 @@ from cfn.types import Array, Positive, State
 LEFT, RIGHT, UP, DOWN = range(4)
 MOVES = ((-1, 0), (1, 0), (0, 1), (0, -1))
 
-# The paper gives 150 steps for a shortest path of 82; other sizes get the same proportion.
-STEPS_PER_MOVE = 150 / 82
-
 
 class Gridworld(gym.Env[Array, int]):
     """The agent starts bottom left, at (0, 0), and gets +1 and the end of the episode top right.
@@ -27,7 +24,7 @@ class Gridworld(gym.Env[Array, int]):
         size: Cells along a side.
         image_size: Pixels along a side of the observation; a multiple of `size`.
         action_noise: Probability that an action is replaced.
-        max_steps: Steps until truncation; by default the paper's 150 at size 42, in proportion at other sizes.
+        max_steps: Steps until truncation, without noise.
         render_mode: `rgb_array` or None.
     """
 
@@ -38,19 +35,20 @@ class Gridworld(gym.Env[Array, int]):
         size: Annotated[int, Ge(2)] = 42,
         image_size: Positive = 84,
         action_noise: Annotated[float, Ge(0), Lt(1)] = 0.0,
-        max_steps: Positive | None = None,
+        max_steps: Positive = 150,
         render_mode: str | None = None,
     ) -> None:
         if image_size % size:
-            divisors = ", ".join(str(d) for d in range(2, image_size + 1) if image_size % d == 0)
+            divisors = ", ".join(str(d) for d in range(2, min(image_size, 1000) + 1) if image_size % d == 0)
             raise BadValueError(
                 "size",
-                f"the image of {image_size} pixels cannot be cut into {size} equal cells: choose a size out of "
-                f"{divisors}, or an image_size that is a multiple of {size}, such as {-(-image_size // size) * size}",
+                f"the image of {image_size} pixels cannot be cut into {size} equal cells: choose "
+                + (f"a size out of {divisors}, or " if divisors else "")
+                + f"an image_size that is a multiple of {size}, such as {-(-image_size // size) * size}",
             )
         self.size = size
         self.action_noise = action_noise
-        self.max_steps = max_steps or round(STEPS_PER_MOVE * 2 * (size - 1) / (1 - action_noise))
+        self.max_steps = round(max_steps / (1 - action_noise))
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(0, 255, (image_size, image_size), np.uint8)
         self.action_space = gym.spaces.Discrete(4)  # type: ignore[assignment]  # its actions are numpy's integers

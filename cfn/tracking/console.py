@@ -1,6 +1,7 @@
 """Progress that a person can read: a live line on a terminal, plain lines elsewhere."""
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -14,6 +15,18 @@ from cfn.types import Metrics
 
 log = logging.getLogger(__name__)
 
+FIELDS = {
+    "return": "train/return",
+    "bonus": "train/bonus",
+    "error": "bonus/mse",
+    "eval": "eval/return",
+    "states": "explore/states",
+    "episodes": "train/episodes",
+}
+"""What is shown of the latest metrics, the most telling first."""
+
+BAR = 8
+"""The width of the live line's bar."""
 PLAIN_SECONDS = 10.0
 """A plain line comes at least this often, however long a step or an evaluation takes."""
 
@@ -36,6 +49,13 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
         """The message alone."""
         return record.getMessage()
 
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's own name
+        """A reader that has gone away (`cfn train | head`) ends the output, not the run."""
+        if isinstance(sys.exception(), BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        else:
+            super().handleError(record)
+
 
 class Console(Tracker):
     """Step, episodes, return, bonus, count error, steps per second, time left.
@@ -54,7 +74,7 @@ class Console(Tracker):
         self._progress: Progress | None = None
         self._stopped = threading.Event()
         if sys.stdout.isatty() if live is None else live:
-            columns: list[Any] = [BarColumn(bar_width=20), TextColumn("{task.description}"), TimeRemainingColumn()]
+            columns: list[Any] = [BarColumn(bar_width=BAR), TimeRemainingColumn(), TextColumn("{task.description}")]
             self._progress = Progress(*columns, transient=True)
             self._task = self._progress.add_task(self._status(), total=self._total)
             self._progress.start()
@@ -81,24 +101,21 @@ class Console(Tracker):
     def _refresh(self, every: float) -> None:
         while not self._stopped.wait(every):
             if self._progress is not None:
-                self._progress.update(self._task, completed=self._step, description=self._status())
+                width = self._progress.console.width - BAR - len(" -:--:-- ")
+                self._progress.update(self._task, completed=self._step, description=self._status(width))
             else:
                 log.info(f"{self._status()}  {self._time_left()}")
 
-    def _status(self) -> str:
-        parts = [f"step {self._step:,} of {self._total:,}"]
-        for label, name in (
-            ("episodes", "train/episodes"),
-            ("return", "train/return"),
-            ("eval", "eval/return"),
-            ("bonus", "train/bonus"),
-            ("count error", "bonus/mse"),
-            ("states", "explore/states"),
-        ):
-            if name in self._latest:
-                parts.append(f"{label} {self._latest[name]:.4g}")
-        parts.append(f"{self._step / max(time.monotonic() - self._start, 1e-9):,.0f} steps/s")
-        return "  ".join(parts)
+    def _status(self, width: int = 1000) -> str:
+        """As much as goes into the width."""
+        rate = self._step / max(time.monotonic() - self._start, 1e-9)
+        status = f"step {self._step:,}/{self._total:,}  {rate:,.0f}/s"
+        for label, name in FIELDS.items():
+            field = f"  {label} {self._latest[name]:.3g}" if name in self._latest else ""
+            if len(status) + len(field) > width:
+                break
+            status += field
+        return status
 
     def _time_left(self) -> str:
         if not self._step:

@@ -1,8 +1,23 @@
 """Sums over steps that become one row of metrics: an episode's return, the mean loss since the last row."""
 
+import math
+
 import numpy as np
 
+from cfn.errors import UsageError
 from cfn.types import Array, Metrics
+
+
+def finite(step: int, metrics: Metrics) -> Metrics:
+    """The metrics as plain numbers, or the end of the run if one of them is not a number any more."""
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            group = name.partition("/")[0]
+            advice = f"; a smaller {group}.lr may help" if name.endswith("/loss") else ""
+            raise UsageError(
+                f"{name} is {float(value)} at step {step:,}: the run stops, what was written is kept{advice}"
+            )
+    return {name: value if isinstance(value, int) else float(value) for name, value in metrics.items()}
 
 
 class EpisodeStatistics:

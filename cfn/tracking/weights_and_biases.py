@@ -5,15 +5,20 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import wandb
+from pydantic import StringConstraints
 
 from cfn.run import Run
 from cfn.tracking.base import Tracker
 from cfn.types import Metrics
 
 log = logging.getLogger(__name__)
+
+# What W&B accepts; it would refuse others only once the run has begun.
+Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^/\\#?%:]*$")]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 INIT_SECONDS = 30
 """How long to wait for W&B's servers before the run goes on offline."""
@@ -35,10 +40,10 @@ class WandbTracker(Tracker):
     def __init__(
         self,
         run: Run,
-        project: str = "cfn",
+        project: Name = "cfn",
         entity: str | None = None,
         mode: Literal["auto", "online", "offline"] = "auto",
-        tags: list[str] | None = None,
+        tags: list[Tag] | None = None,
     ) -> None:
         self._wandb: Any = None  # wandb.Run, once there is one
         self._on = True  # until W&B fails, or the run is over

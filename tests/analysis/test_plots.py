@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cfn.analysis.files import CountTable, Series
-from cfn.analysis.plots import draw_run, learning_curve, maps, scatter
+from cfn.analysis.plots import count_error, draw_run, learning_curve, maps, scatter
 
 
 @pytest.fixture
@@ -34,6 +34,15 @@ def test_the_scatter_shows_predictions_beyond_one(table):
     low, high = scatter(wild, "").axes[0].get_ylim()
     assert low < -0.5
     assert high > 7
+
+
+def test_the_count_error_stands_above_its_floor(table):
+    metrics = {"bonus/mse": series(0.1, 0.01, 0.004), "bonus/floor_mse": series(0.002, 0.003, 0.002)}
+    mse, floor = count_error(metrics, "a title").axes[0].lines
+    assert mse.get_ydata().tolist() == [0.1, 0.01, 0.004]
+    assert floor.get_ydata().tolist() == [0.002, 0.003, 0.002]
+    assert floor.get_linestyle() == "--"
+    assert "(floor 0.002)" in scatter(table, "", metrics["bonus/floor_mse"]).axes[0].get_title()
 
 
 def test_the_maps_put_each_state_in_its_place(table):

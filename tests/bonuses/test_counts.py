@@ -1,4 +1,3 @@
-import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,13 +6,12 @@ from hypothesis import strategies as st
 from cfn.bonuses.counts import CountBonus
 from cfn.errors import UsageError
 
-SPACE = gym.spaces.Box(0, 1, (2,))
 STATES = st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), min_size=1, max_size=4), max_size=20)
 
 
 @given(STATES)
 def test_it_is_scale_over_the_root_of_the_count(batches):
-    bonus = CountBonus(SPACE, scale=0.5)
+    bonus = CountBonus(scale=0.5)
     seen = []
     for states in batches:
         rewards = bonus.observe(np.zeros((len(states), 2)), states)
@@ -22,14 +20,14 @@ def test_it_is_scale_over_the_root_of_the_count(batches):
 
 
 def test_asking_changes_nothing_and_an_unseen_state_is_as_new_as_can_be():
-    bonus = CountBonus(SPACE)
+    bonus = CountBonus()
     bonus.observe(np.zeros((4, 2)), [(1, 1)] * 4)
     for _ in range(2):
         assert bonus.novelty(np.zeros((2, 2)), [(1, 1), (2, 2)]).tolist() == [0.5, 1.0]
 
 
 def test_its_state_can_be_saved():
-    one, other = CountBonus(SPACE), CountBonus(SPACE)
+    one, other = CountBonus(), CountBonus()
     one.observe(np.zeros((3, 2)), [(1, 2), (1, 2), (0, 0)])
     other.load_state_dict(one.state_dict())
     states = [(1, 2), (0, 0), (5, 5)]
@@ -38,4 +36,4 @@ def test_its_state_can_be_saved():
 
 def test_without_true_states_it_says_what_to_do():
     with pytest.raises(UsageError, match=r"env\.bin"):
-        CountBonus(SPACE).novelty(np.zeros((1, 2)))
+        CountBonus().novelty(np.zeros((1, 2)))

@@ -1,8 +1,10 @@
 import gymnasium as gym
 import numpy as np
+import pytest
 
 from cfn.envs.batch import EnvBatch
 from cfn.envs.gridworld import LEFT, RIGHT, UP, Gridworld
+from cfn.errors import UsageError
 
 
 def small(**keys):
@@ -80,6 +82,16 @@ class ArrayStates(Seeds):
 
     def step(self, action):
         return *super().step(action)[:4], {"state": np.array([3, 4])}
+
+
+@pytest.mark.parametrize("state", ["here", (1, "two"), {"x": 1}, (0.5, 1.0), [[1, 2], [3, 4]], None], ids=str)
+def test_states_that_cannot_be_counted_are_refused_at_once(state):
+    class Odd(Seeds):
+        def reset(self, **keys):
+            return super().reset(**keys)[0], {"state": state}
+
+    with pytest.raises(UsageError, match=r"must be whole numbers"):
+        EnvBatch(Odd, 2, seed=0).begin_episodes()
 
 
 def test_states_may_be_arrays_and_become_tuples():

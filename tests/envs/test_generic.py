@@ -2,8 +2,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cfn.envs.generic import make
-from cfn.errors import BadValueError
+from cfn.envs.generic import make, with_arrays
+from cfn.errors import BadValueError, UsageError
 
 
 def test_an_id_gives_the_environment_as_it_is():
@@ -39,6 +39,40 @@ def test_structured_observations_are_flattened():
     assert env.observation_space.contains(env.reset(seed=0)[0])
 
 
+def test_an_environment_that_may_never_end_is_remarked_on(caplog):
+    make("Blackjack-v1")
+    assert "set env.max_steps" in caplog.text
+    caplog.clear()
+    make("Blackjack-v1", max_steps=20)
+    make("CartPole-v1")
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    "space",
+    [gym.spaces.MultiDiscrete([2, 3]), gym.spaces.MultiBinary(3), gym.spaces.Dict(a=gym.spaces.Discrete(2))],
+    ids=str,
+)
+def test_anybodys_observations_become_arrays(space):
+    class Mine(gym.Env):
+        observation_space, action_space = space, gym.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return space.sample(), {}
+
+    env = with_arrays(Mine())
+    assert env.observation_space.contains(env.reset()[0])
+    assert len(env.observation_space.shape) == 1
+
+
+def test_observations_of_which_no_array_can_be_made_are_refused():
+    class Mine(gym.Env):
+        observation_space, action_space = gym.spaces.Text(3), gym.spaces.Discrete(2)
+
+    with pytest.raises(UsageError, match="no array can be made"):
+        with_arrays(Mine())
+
+
 def test_a_step_limit_can_be_set():
     env = make("CartPole-v1", max_steps=3)
     env.reset(seed=0)
@@ -53,7 +87,7 @@ def test_a_step_limit_can_be_set():
         ({"id": "CartPole-v99"}, "CartPole-v99"),
         ({"id": "nosuch_module:X-v0"}, "nosuch_module"),
         ({"id": "CartPole-v1", "kwargs": {"wheels": 4}}, "wheels"),
-        ({"id": "Blackjack-v1"}, "no step limit"),
+        ({"id": "FrozenLake-v1", "kwargs": {"map_name": "99x99"}}, "kwargs: FrozenLake-v1 cannot be made: KeyError"),
     ],
 )
 def test_what_cannot_be_made_is_told(arguments, message):

@@ -3,7 +3,7 @@ import sys
 import time
 
 from cfn.run import Run
-from cfn.tracking.console import Console, TerminalHandler
+from cfn.tracking.console import PLAIN_SECONDS, Console, TerminalHandler
 
 
 def lines(caplog):
@@ -19,16 +19,20 @@ def test_plain_lines_come_even_while_nothing_happens(tmp_path, caplog):
     console.finish()
     assert len(lines(caplog)) >= 4
     for part in (
-        "step 250 of 1,000",
+        "step 250/1,000",
         "episodes 3",
         "return 0.5",
         "bonus 0.01",
-        "count error 0.002",
-        "steps/s",
+        "error 0.002",
+        "/s  ",
         "left 0:00:0",
     ):
         assert part in lines(caplog)[2]
     assert "left" not in lines(caplog)[-1]
+
+
+def test_a_line_comes_at_least_every_ten_seconds():
+    assert PLAIN_SECONDS <= 10
 
 
 def test_a_live_line_on_a_terminal_leaves_one_line(tmp_path, caplog, capsys):

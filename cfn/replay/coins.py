@@ -1,0 +1,117 @@
+"""The Coin Flip Network's replay buffer B_c (Algorithm 1): visited states, each with the coins flipped for it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cfn.replay.frames import FrameStore
+from cfn.replay.sum_tree import SumTree
+from cfn.types import Array
+
+NEW_PRIORITY = 1.0
+"""Of an entry never sampled: that of Eq. 6 for a state seen once."""
+
+
+class CoinBatch(NamedTuple):
+    """Entries sampled from the buffer, with equal frames folded into one.
+
+    Attributes:
+        entries: What was sampled, for `update_priorities`.
+        slots: The distinct frames among them.
+        inverse: For each entry, which of `slots` is its frame.
+        repeats: How many entries each distinct frame has.
+        mean_flips: The mean of their coin vectors.
+        flips_square: Mean over entries and coins of the squared flips (1 for coins).
+    """
+
+    entries: Array
+    slots: Array
+    inverse: Array
+    repeats: Array
+    mean_flips: Array
+    flips_square: float
+
+
+class CoinReplay:
+    """A ring of entries (frame, flips), sampled by priority; the oldest makes room for the newest.
+
+    Args:
+        capacity: How many entries are kept.
+        d: Coins per entry.
+        frames: Where the frames are.
+        coins: Whether flips are -1 or 1, and so kept as bits; other flips are kept as they are.
+        prioritize: Whether to sample by priority (Section 3.5.1) or uniformly.
+        alpha: The weight of novelty to the number of updates in the priority (Eq. 6).
+    """
+
+    def __init__(
+        self, capacity: int, d: int, frames: FrameStore, coins: bool = True, prioritize: bool = True, alpha: float = 0.5
+    ) -> None:
+        self.frames = frames
+        self._capacity, self._d, self._coins = capacity, d, coins
+        self._prioritize, self._alpha = prioritize, alpha
+        self._slots = np.zeros(capacity, np.int32)
+        self._flips: Array = (
+            np.zeros((capacity, -(-d // 8)), np.uint8) if coins else np.zeros((capacity, d), np.float32)
+        )
+        self._updates = np.zeros(capacity, np.uint32)
+        self._tree = SumTree(capacity)
+        self._added = 0
+
+    def __len__(self) -> int:
+        return min(self._added, self._capacity)
+
+    def add(self, slots: Array, flips: Array) -> None:
+        """Add an entry for each slot, which the caller holds a reference to; what is overwritten lets its frame go."""
+        for slot, flip in zip(slots, flips, strict=True):
+            entry = self._added % self._capacity
+            if self._added >= self._capacity:
+                self.frames.release(int(self._slots[entry]))
+            self._slots[entry] = slot
+            self._flips[entry] = np.packbits(flip > 0) if self._coins else flip
+            self._updates[entry] = 0
+            self._tree[np.array([entry])] = np.array([NEW_PRIORITY])
+            self._added += 1
+
+    def sample(self, count: int, rng: np.random.Generator) -> CoinBatch:
+        """Draw entries, with replacement, in proportion to their priorities."""
+        entries = self._tree.sample(count, rng) if self._prioritize else rng.integers(len(self), size=count)
+        slots, inverse, repeats = np.unique(self._slots[entries], return_inverse=True, return_counts=True)
+        flips = self.flips(entries)
+        order = np.argsort(inverse, kind="stable")
+        sums = np.add.reduceat(flips[order], np.cumsum(repeats) - repeats, axis=0)
+        square = 1.0 if self._coins else float(np.mean(flips**2))
+        return CoinBatch(entries, slots, inverse, repeats, sums / repeats[:, None].astype(np.float32), square)
+
+    def flips(self, entries: Array) -> Array:
+        """The flips of entries."""
+        if not self._coins:
+            flips: Array = self._flips[entries]
+            return flips
+        bits = np.unpackbits(self._flips[entries], axis=1, count=self._d)
+        return bits.astype(np.float32) * 2 - 1
+
+    def update_priorities(self, batch: CoinBatch, novelty: Array) -> None:
+        """Eq. 6: alpha / (n_updates + 1) + (1 - alpha) |f(s)|^2 / d; `novelty` has |f|^2 / d of each distinct frame."""
+        np.add.at(self._updates, batch.entries, 1)
+        if self._prioritize:
+            tried = self._alpha / (self._updates[batch.entries] + 1.0)
+            self._tree[batch.entries] = tried + (1 - self._alpha) * novelty[batch.inverse]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Entries, updates and priorities; the frames are their store's."""
+        size = len(self)
+        return {
+            "slots": self._slots[:size].copy(),
+            "flips": self._flips[:size].copy(),
+            "updates": self._updates[:size].copy(),
+            "added": self._added,
+            **self._tree.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over entries, updates and priorities."""
+        size = len(state["slots"])
+        self._slots[:size], self._flips[:size], self._updates[:size] = state["slots"], state["flips"], state["updates"]
+        self._added = state["added"]
+        self._tree.load_state_dict(state)

@@ -1,0 +1,91 @@
+"""Each distinct frame once: content-addressed, reference-counted, shared by whoever holds its slot."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from cfn.types import Array
+
+
+class FrameStore:
+    """Observations by slot. Putting in one that is there already only counts a reference.
+
+    Args:
+        shape: Of one frame.
+        dtype: Of its numbers.
+        features: How many numbers to keep beside each distinct frame (a frozen network's output, say).
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, features: int = 0) -> None:
+        self._slots: dict[bytes, int] = {}  # by content
+        self._contents: list[bytes] = []  # by slot, to forget a frame that nobody holds
+        self._free: list[int] = []
+        self._references = np.zeros(0, np.int64)
+        self._frames = np.zeros((0, *shape), dtype)
+        self.features = np.zeros((0, features), np.float32)
+
+    def __len__(self) -> int:
+        """How many distinct frames there are."""
+        return len(self._slots)
+
+    def put(self, frame: Array) -> tuple[int, bool]:
+        """Hold a frame. Returns its slot, and whether it is new (and its features are yet to be written)."""
+        content = _content(frame)
+        slot = self._slots.get(content)
+        if slot is not None:
+            self._references[slot] += 1
+            return slot, False
+        slot = self._free.pop() if self._free else self._next()
+        self._slots[content] = slot
+        self._contents[slot] = content
+        self._frames[slot] = frame
+        self._references[slot] = 1
+        return slot, True
+
+    def find(self, frame: Array) -> int | None:
+        """The slot of a frame, if it is there."""
+        return self._slots.get(_content(frame))
+
+    def release(self, slot: int) -> None:
+        """Let go of a frame; one that nobody holds any more makes room for another."""
+        self._references[slot] -= 1
+        if self._references[slot] == 0:
+            del self._slots[self._contents[slot]]
+            self._free.append(slot)
+
+    def __getitem__(self, slots: Array) -> Array:
+        frames: Array = self._frames[slots]
+        return frames
+
+    def state_dict(self) -> dict[str, Array]:
+        """Frames, references and features, by slot."""
+        used = len(self._contents)
+        return {
+            "frames": self._frames[:used].copy(),
+            "references": self._references[:used].copy(),
+            "features": self.features[:used].copy(),
+            "free": np.array(self._free, np.int64),
+        }
+
+    def load_state_dict(self, state: dict[str, Array]) -> None:
+        """Take over frames, references and features."""
+        self._frames, self._references = state["frames"].copy(), state["references"].copy()
+        self.features, self._free = state["features"].copy(), state["free"].tolist()
+        self._contents = [_content(frame) for frame in self._frames]
+        held = np.flatnonzero(self._references)
+        self._slots = {self._contents[slot]: int(slot) for slot in held}
+
+    def _next(self) -> int:
+        slot = len(self._contents)
+        self._contents.append(b"")
+        if slot == len(self._frames):
+            self._references, self._frames, self.features = (
+                np.concatenate([a, np.zeros((max(256, len(a)), *a.shape[1:]), a.dtype)])
+                for a in (self._references, self._frames, self.features)
+            )
+        return slot
+
+
+def _content(frame: Array) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(frame).data, digest_size=16).digest()

@@ -1,0 +1,183 @@
+"""The Coin Flip Network: equal to its plain version, and a bonus that counts."""
+
+import copy
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from looks import IMAGES, KINDS, VECTORS, image, vector
+
+from cfn import nets
+from cfn.bonuses.coin_flip import PRIOR_EPSILON, CoinFlipBonus
+from cfn.errors import BadValueError, UsageError
+
+SMALL = {"batch_size": 64, "capacity": 500, "min_size": 20, "d": 8}
+
+
+def trained(space, look, visits=200, distinct=12, updates=30, num_envs=1, **keys):
+    bonus = CoinFlipBonus(space, seed=3, **{**SMALL, **keys})
+    rng = np.random.default_rng(0)
+    for _ in range(visits // num_envs):
+        bonus.observe(np.stack([look(int(n)) for n in rng.integers(distinct, size=num_envs)]))
+    for _ in range(updates):
+        bonus.update()
+    return bonus
+
+
+def plain_f(bonus, observations):
+    """f(s) as the paper writes it: both networks run, the prior normalised."""
+    inputs = nets.to_tensor(observations, torch.device("cpu"))
+    moments = bonus._prior_moments
+    with torch.no_grad():
+        prior = bonus._prior(inputs)
+    mean, variance = (torch.tensor(a, dtype=torch.float32) for a in (moments.mean, moments.variance))
+    return bonus._net(inputs) + (prior - mean) / (variance + PRIOR_EPSILON).sqrt()
+
+
+@KINDS
+def test_an_update_equals_the_plain_version(space, look):
+    """Duplicates folded and prior cached: the same loss, gradients and priorities as one row per sample gives."""
+    bonus = trained(space, look)
+    batch = bonus._replay.sample(64, np.random.default_rng(5))
+    assert len(batch.slots) < 64, "there are duplicates to fold"
+    frames = bonus._replay.frames
+    folded = bonus._f(frames[batch.slots], frames.features[batch.slots])
+    loss = bonus._loss(folded, batch)
+    gradients = torch.autograd.grad(loss, list(bonus._net.parameters()))
+
+    observations = frames[bonus._replay._slots[batch.entries]]
+    coins = torch.from_numpy(bonus._replay.flips(batch.entries))
+    output = plain_f(bonus, observations)
+    plain_loss = (coins - output).square().mean()
+    plain_gradients = torch.autograd.grad(plain_loss, list(bonus._net.parameters()))
+    assert loss.item() == pytest.approx(plain_loss.item(), rel=1e-5)
+    for ours, theirs in zip(gradients, plain_gradients, strict=True):
+        assert (ours - theirs).norm() <= 2e-6 * theirs.norm()
+    novelty = output.detach().square().mean(dim=1)
+    assert folded.detach().square().mean(dim=1)[torch.from_numpy(batch.inverse)].tolist() == pytest.approx(
+        novelty.tolist(), rel=1e-4, abs=1e-6
+    )
+
+
+@KINDS
+def test_the_cached_prior_equals_the_computed_one(space, look):
+    bonus = trained(space, look)
+    seen_and_unseen = np.stack([look(n) for n in range(20)])
+    plain = plain_f(bonus, seen_and_unseen).detach().square().mean(dim=1).sqrt().numpy()
+    assert bonus.novelty(seen_and_unseen) == pytest.approx(plain, rel=1e-6, abs=1e-6)
+
+
+@KINDS
+def test_it_counts(space, look):
+    """After enough updates the bonus is 1 / sqrt(N), as near as its own coins allow, for images and for vectors."""
+    bonus = CoinFlipBonus(space, seed=0, batch_size=128, capacity=1000, min_size=10, lr=1e-3)
+    visits = [n for n in range(10) for _ in range(4 ** (n % 5))]
+    np.random.default_rng(0).shuffle(visits)
+    sums = np.zeros((10, 20))
+    for n in visits:
+        bonus.observe(look(n)[None])
+        sums[n] += bonus.flipped[0]
+        bonus.update()
+    for _ in range(400):
+        bonus.update()
+    counts = np.array([visits.count(n) for n in range(10)])
+    floor = np.sqrt(np.mean((sums / counts[:, None]) ** 2, axis=1))
+    predicted = bonus.novelty(np.stack([look(n) for n in range(10)]))
+    assert predicted == pytest.approx(floor, abs=0.12)
+    assert np.corrcoef(predicted, counts**-0.5)[0, 1] > 0.95
+
+
+def test_a_new_state_starts_near_one_with_the_prior_and_near_zero_without():
+    unseen = np.stack([image(n) for n in range(40, 60)])
+    with_prior, without = (
+        trained(IMAGES, image, prior=prior, updates=100).novelty(unseen).mean() for prior in (True, False)
+    )
+    assert 0.5 < with_prior < 2
+    assert without < 0.3
+
+
+def test_before_min_size_there_is_no_bonus_and_no_learning():
+    bonus = CoinFlipBonus(IMAGES, **SMALL)
+    for n in range(20):
+        assert bonus.observe(image(n)[None]).tolist() == [0.0]
+        assert bonus._prior_moments.count == 1
+        assert bonus.update() == {} or n == 19
+    assert bonus.observe(image(21)[None])[0] > 0
+    assert bonus.update()["bonus/loss"] > 0
+    assert bonus._prior_moments.count == 2
+
+
+def test_the_reward_is_the_scaled_bonus():
+    bonus = trained(IMAGES, image, scale=0.25)
+    asked = bonus.novelty(image(3)[None])
+    assert bonus.observe(image(3)[None]) == pytest.approx(0.25 * asked)
+
+
+def test_the_normalised_reward_divides_by_the_running_variance():
+    bonus = trained(IMAGES, image, scale=0.5, normalize=True)
+    asked = bonus.novelty(image(3)[None])
+    moments = copy.deepcopy(bonus._bonus_moments)
+    moments.update(asked)
+    assert bonus.observe(image(3)[None]) == pytest.approx(0.5 * (asked - moments.mean) / moments.variance, rel=1e-5)
+
+
+def test_asking_changes_nothing():
+    bonus = trained(IMAGES, image)
+    before = copy.deepcopy(bonus.state_dict())
+    bonus.novelty(np.stack([image(n) for n in range(30)]))
+    after = bonus.state_dict()
+    assert before["rng"] == after["rng"]
+    assert (before["frames"]["frames"] == after["frames"]["frames"]).all()
+    assert all((before["net"][k] == after["net"][k]).all() for k in before["net"])
+
+
+@pytest.mark.parametrize(("flips", "square"), [("rademacher", 1.0), ("gaussian", 1.0), ("zero", 0.0)])
+def test_flips_are_drawn_as_asked(flips, square):
+    bonus = CoinFlipBonus(VECTORS, flips=flips, **SMALL)
+    drawn = np.concatenate([(bonus.observe(vector(n)[None]), bonus.flipped)[1] for n in range(400)])
+    assert np.mean(drawn**2) == pytest.approx(square, abs=0.08)
+    assert abs(drawn.mean()) < 0.08
+    if flips == "rademacher":
+        assert set(np.unique(drawn)) == {-1.0, 1.0}
+    assert bonus._replay.flips(np.array([399]))[0] == pytest.approx(drawn[399])
+
+
+def test_frames_are_stored_once():
+    bonus = trained(IMAGES, image, visits=400, distinct=12)
+    assert len(bonus._replay) == 400
+    assert len(bonus._replay.frames) == 12
+
+
+def test_several_environments_at_once_count_alike():
+    one, four = (trained(IMAGES, image, num_envs=n, updates=0) for n in (1, 4))
+    assert len(one._replay) == len(four._replay) == 200
+
+
+def test_the_same_seed_gives_the_same_bonus():
+    runs = [trained(IMAGES, image).novelty(np.stack([image(n) for n in range(12)])) for _ in range(2)]
+    assert (runs[0] == runs[1]).all()
+
+
+@KINDS
+def test_its_state_can_be_saved(space, look):
+    one = trained(space, look, normalize=True)
+    other = CoinFlipBonus(space, seed=99, **{**SMALL, "normalize": True})
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    for n in range(30):
+        rewards = [bonus.observe(look(n % 15)[None])[0] for bonus in (one, other)]
+        losses = [bonus.update()["bonus/loss"] for bonus in (one, other)]
+        assert rewards[0] == rewards[1]
+        assert losses[0] == losses[1]
+
+
+def test_impossible_values_are_refused():
+    with pytest.raises(BadValueError, match="capacity: 10 states cannot fill a batch"):
+        CoinFlipBonus(IMAGES, capacity=10, batch_size=11)
+    with pytest.raises(BadValueError, match="never reach min_size=200"):
+        CoinFlipBonus(IMAGES, capacity=100, batch_size=11, min_size=200)
+    with pytest.raises(UsageError, match="neither images"):
+        CoinFlipBonus(gym.spaces.Discrete(3))
+    bonus = CoinFlipBonus(VECTORS, **SMALL)
+    with pytest.raises(UsageError, match="NaN"):
+        bonus.observe(np.array([[0.0, 1.0, np.nan, 0.0, 0.0]]))

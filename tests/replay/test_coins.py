@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from cfn.replay.coins import CoinReplay
+from cfn.replay.frames import FrameStore
+
+
+def filled(capacity=50, d=20, entries=40, distinct=7, seed=0, **keys):
+    rng = np.random.default_rng(seed)
+    store = FrameStore((1,), np.int64)
+    replay = CoinReplay(capacity, d, store, **keys)
+    record = []
+    for _ in range(entries):
+        number = int(rng.integers(distinct))
+        flips = rng.integers(2, size=d) * 2.0 - 1 if keys.get("coins", True) else rng.normal(size=d)
+        slot, _ = store.put(np.array([number]))
+        replay.add(np.array([slot]), flips[None].astype(np.float32))
+        record.append((number, flips.astype(np.float32)))
+    return replay, record
+
+
+@pytest.mark.parametrize("coins", [True, False])
+@pytest.mark.parametrize("d", [1, 7, 8, 20])
+def test_folding_is_grouping_by_frame(coins, d):
+    replay, record = filled(d=d, coins=coins)
+    batch = replay.sample(64, np.random.default_rng(1))
+    assert len(set(batch.slots.tolist())) == len(batch.slots)
+    assert batch.repeats.sum() == 64
+    for k, slot in enumerate(batch.slots):
+        number = int(replay.frames[slot][0])
+        members = batch.entries[batch.inverse == k]
+        assert all(record[entry][0] == number for entry in members)
+        assert len(members) == batch.repeats[k]
+        assert batch.mean_flips[k] == pytest.approx(np.mean([record[e][1] for e in members], axis=0), abs=1e-6)
+    squares = np.mean([record[entry][1] ** 2 for entry in batch.entries])
+    assert batch.flips_square == pytest.approx(squares, rel=1e-5)
+
+
+def test_the_oldest_make_room_and_let_their_frames_go():
+    replay, record = filled(capacity=10, entries=95, distinct=1000)
+    assert len(replay) == 10
+    assert len(replay.frames) == len({number for number, _ in record[-10:]})
+    batch = replay.sample(500, np.random.default_rng(0))
+    numbers = {int(n) for n in replay.frames[batch.slots][:, 0]}
+    assert numbers == {number for number, _ in record[-10:]}
+
+
+def test_priorities_follow_the_paper():
+    replay, _ = filled(capacity=16, entries=16, alpha=0.25)
+    assert replay._tree[np.arange(16)].tolist() == [1.0] * 16
+    batch = replay.sample(8, np.random.default_rng(0))
+    novelty = np.linspace(0.1, 0.9, len(batch.slots))
+    replay.update_priorities(batch, novelty)
+    for entry in range(16):
+        uses = int((batch.entries == entry).sum())
+        expected = 1.0
+        if uses:
+            expected = 0.25 / (uses + 1) + 0.75 * novelty[batch.inverse[batch.entries == entry][0]]
+        assert replay._tree[np.array([entry])][0] == pytest.approx(expected)
+
+
+def test_without_priorities_sampling_is_uniform():
+    replay, _ = filled(capacity=16, entries=16, prioritize=False)
+    for _ in range(5):
+        batch = replay.sample(8, np.random.default_rng(0))
+        replay.update_priorities(batch, np.zeros(len(batch.slots)))
+    counts = np.bincount(replay.sample(16_000, np.random.default_rng(1)).entries, minlength=16)
+    assert ((counts - 1000) ** 2 / 1000).sum() < 37.7, "chi-square, 15 degrees of freedom, p = 0.001"
+
+
+def test_an_entry_takes_few_bytes():
+    replay = CoinReplay(2**16, 20, FrameStore((84, 84), np.uint8))
+    arrays = (replay._slots, replay._flips, replay._updates, replay._tree._tree)
+    assert sum(array.nbytes for array in arrays) / 2**16 <= 32
+
+
+def test_its_state_can_be_saved():
+    one, _ = filled(entries=70)
+    other, _ = filled(entries=3, seed=9)
+    for replay in (one,):
+        batch = replay.sample(16, np.random.default_rng(3))
+        replay.update_priorities(batch, np.linspace(0, 1, len(batch.slots)))
+    other.load_state_dict(one.state_dict())
+    other.frames.load_state_dict(one.frames.state_dict())
+    for replay in (one, other):
+        slot, _ = replay.frames.put(np.array([5]))
+        replay.add(np.array([slot]), np.ones((1, 20), np.float32))
+    a, b = (replay.sample(32, np.random.default_rng(4)) for replay in (one, other))
+    assert (a.entries == b.entries).all()
+    assert (a.mean_flips == b.mean_flips).all()
+    assert (one.frames[a.slots] == other.frames[b.slots]).all()
