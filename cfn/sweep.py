@@ -15,7 +15,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobStatus
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins import sweeper
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
@@ -65,6 +65,7 @@ class Sweeper(sweeper.Sweeper):
             done = self._launcher.launch(composable[start : start + size], initial_job_idx=start)
             failed += sum(job.status == JobStatus.FAILED for job in done)
             results.append(done)
+        self._draw(record.with_suffix(".png"), [job for done in results for job in done])
         if failed:
             raise UsageError(f"{failed} of {len(jobs)} runs of the sweep failed; each said why")
         return results
@@ -76,6 +77,15 @@ class Sweeper(sweeper.Sweeper):
             hydra.append(f"hydra.sweep.subdir=${{cfn_run_folder:{time}}}")
         keys = ",".join(f"'{key}'" for key in sorted(constant))
         hydra.append(f"hydra.job.config.override_dirname.exclude_keys=[{keys}]")
+
+    def _draw(self, out: Path, jobs: Sequence[JobReturn]) -> None:
+        """Draw the experiment's figure, if it has one, beside the record of the sweep."""
+        finished = [job.hydra_cfg for job in jobs if job.status == JobStatus.COMPLETED and job.hydra_cfg is not None]
+        folders = [Path(config.hydra.runtime.output_dir) for config in finished]
+        from cfn.analysis.figures import draw_experiment  # matplotlib is slow to import, and most sweeps need none
+
+        if figure := draw_experiment(self._config.hydra.runtime.choices.experiment, folders, out):
+            print(f"The experiment's figure: {figure}", flush=True)
 
     def _composes(self, overrides: Sequence[str]) -> bool:
         try:

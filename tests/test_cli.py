@@ -83,6 +83,11 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["device=cuda"], "device=cuda: PyTorch finds no such device on this machine: use device=auto"),
         (["outputs=taken/runs"], "Not a directory: choose a folder that can be written to with outputs=DIR"),
         (["hydra.run.dir=/proc/nowhere"], "/proc/nowhere: No such file or directory"),
+        (["bonus=cfn", "bonus.d=0"], "bonus.d=0: should be greater than or equal to 1"),
+        (["bonus=cfn", "bonus.alpha=2"], "bonus.alpha=2: should be less than or equal to 1"),
+        (["bonus=cfn", "bonus.capacity=100"], "bonus.capacity: 100 states cannot fill a batch"),
+        (["bonus=cfn", "bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),
+        (["bonus=pixelcnn", "env=gym", "env.id=CartPole-v1"], "use bonus=cfn or bonus=rnd"),
         (["eval=5"], "eval=5: should be a group of keys"),
         (["--config-dir", "broken", "env=mine"], "a config file cannot be read"),
         (["tracker.project=a/b"], "tracker.project=a/b: "),
@@ -207,6 +212,18 @@ def test_any_gymnasium_environment_trains(cfn, run_folders):
     assert any("train/return" in row for row in rows(folder))
     assert not any("bonus/mse" in row for row in rows(folder)), "no true states, nothing to compare with"
     assert sorted(path.name for path in (folder / "plots").iterdir()) == ["learning_curve.png"]
+
+
+@pytest.mark.parametrize("bonus", ["cfn", "rnd", "pixelcnn"])
+def test_a_learning_bonus_is_held_against_the_truth(cfn, run_folders, bonus):
+    own = ["bonus.batch_size=32", "bonus.min_size=50"] if bonus == "cfn" else []
+    done = cfn("train", *SMALL, f"bonus={bonus}", *own, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    last = rows(folder)[-1]
+    assert last["bonus/mse"] >= last["bonus/affine_mse"]
+    assert any("bonus/loss" in row for row in rows(folder))
+    assert ("bonus/floor_mse" in last) == (folder / "plots" / "count_error.png").exists() == (bonus == "cfn")
 
 
 def test_hydra_shows_the_config_and_the_help(cfn):

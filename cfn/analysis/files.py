@@ -35,6 +35,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
+def read_summary(folder: Path) -> dict[str, Any]:
+    """How a run ended, and what it is called."""
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return summary if isinstance(summary, dict) else {}
+
+
 def read_metrics(folder: Path) -> dict[str, Series]:
     """Every metric of a run; the half line that a killed run may end in is left out."""
     columns: dict[str, tuple[list[float], list[float]]] = {}

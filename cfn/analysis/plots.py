@@ -58,7 +58,7 @@ def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
             left.plot(train.steps, smooth, color=ORANGE, label=f"training, mean of the last {window}")
     if evaluation := metrics.get("eval/return"):
         left.plot(evaluation.steps, evaluation.values, "o-", color=BLUE, markersize=3, label="evaluation")
-    _label(left, "environment steps", "return of an episode", "Learning curve")
+    decorate(left, "environment steps", "return of an episode", "Learning curve")
     if left.get_legend_handles_labels()[0]:
         left.margins(y=0.12)
         low, high = left.dataLim.intervaly
@@ -68,9 +68,9 @@ def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
     if found:
         right[0].plot(found.steps, found.values, "o-", color=BLUE, markersize=3)
         right[0].set_ylim(bottom=0)
-        _label(right[0], "environment steps", "distinct states seen", "Exploration")
+        decorate(right[0], "environment steps", "distinct states seen", "Exploration")
     for axes in (left, *right):
-        _steps(axes)
+        show_steps(axes)
     _title(figure, title)
     return figure
 
@@ -86,8 +86,8 @@ def count_error(metrics: dict[str, Series], title: str) -> Figure:
     )
     if min(mse.values.min(), floor.values.min()) > 0:
         axes.set_yscale("log")
-    _label(axes, "environment steps", "mean squared error over visited states", "Count error")
-    _steps(axes)
+    decorate(axes, "environment steps", "mean squared error over visited states", "Count error")
+    show_steps(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     _title(figure, title)
     return figure
@@ -103,7 +103,7 @@ def scatter(table: CountTable, title: str, floor: Series | None = None) -> Figur
     low, high = float(table.predicted_bonus.min()), float(table.predicted_bonus.max())
     axes.set_ylim(min(0.0, 1.05 * low), max(1.03, 1.05 * high))
     mse = float(np.mean((table.predicted_bonus - table.true_bonus) ** 2))
-    _label(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
+    decorate(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
     error = f"mean squared error {mse:.2g}" + (f" (floor {floor.values[-1]:.2g})" if floor else "")
     axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps, {error}", fontsize=9)
     _title(figure, title)
@@ -150,13 +150,15 @@ def _title(figure: Figure, title: str) -> None:
     figure.suptitle(textwrap.fill(title, int(11 * figure.get_figwidth())), fontsize=11)
 
 
-def _steps(axes: Axes) -> None:
+def show_steps(axes: Axes) -> None:
+    """Environment steps along x, from 0."""
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
     axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
 
 
-def _label(axes: Axes, x: str, y: str, title: str) -> None:
+def decorate(axes: Axes, x: str, y: str, title: str) -> None:
+    """Labels, a title, and a quiet frame."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title, fontsize=10)

@@ -1,0 +1,118 @@
+"""The figures of experiments: several runs in one picture, laid out as in the paper."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cfn.analysis.files import Series, latest_counts, read_config, read_metrics, read_summary
+from cfn.analysis.plots import decorate, show_steps
+
+COLOURS = ("#3366aa", "#dd7711", "#448844", "#aa3344")
+BONUSES = {"cfn": "CFN", "pixelcnn": "PixelCNN", "rnd": "RND", "count": "true counts", "none": "no bonus"}
+
+
+class Member(NamedTuple):
+    """One run of an experiment."""
+
+    folder: Path
+    env: str
+    method: str
+    counts: bool  # whether its bonus means to be a count, and so belongs on the dashed line
+
+
+def draw_experiment(name: str, folders: Sequence[Path], out: Path) -> Path | None:
+    """Draw an experiment's figure from the folders of its runs, if it has one; returns where it is."""
+    if name not in FIGURES or not folders:
+        return None
+    FIGURES[name]([_member(folder) for folder in folders]).savefig(out, dpi=110)
+    return out
+
+
+def scatters(members: Sequence[Member]) -> Figure:
+    """Figures 2, 9 and 10: predicted against true bonus, a column for each method and a row for each environment."""
+    methods, envs = (list(dict.fromkeys(getattr(m, field) for m in members)) for field in ("method", "env"))
+    figure = Figure(figsize=(3.6 * len(methods), 3.5 * len(envs)), layout="constrained")
+    grid = figure.subplots(len(envs), len(methods), squeeze=False)
+    for row, env in enumerate(envs):
+        for column, method in enumerate(methods):
+            runs = [m for m in members if (m.method, m.env) == (method, env)]
+            title = method if len(envs) == 1 else f"{method}, {env}"
+            _scatter(grid[row, column], runs, title)
+    return figure
+
+
+def ablation(members: Sequence[Member]) -> Figure:
+    """Figure 3 (error over time, mean and standard error over seeds) above Figure 11 (a scatter for each variant)."""
+    methods = list(dict.fromkeys(m.method for m in members))
+    figure = Figure(figsize=(3.6 * len(methods), 7.6), layout="constrained")
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1.1, 1))
+    above, below = halves
+    axes = above.subplots()
+    for method, colour in zip(methods, COLOURS, strict=False):
+        steps, mean, error = _mean_and_error([m.folder for m in members if m.method == method], "bonus/mse")
+        axes.plot(steps, mean, color=colour, label=method)
+        axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+    steps, floor, _ = _mean_and_error([m.folder for m in members], "bonus/floor_mse")
+    axes.plot(steps, floor, "--", color="black", linewidth=1, label="floor: a perfect network, these coins")
+    axes.set_yscale("log")
+    decorate(axes, "environment steps", "mean squared error over visited states", "Count error")
+    show_steps(axes)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for panel, method in zip(below.subplots(1, len(methods), squeeze=False)[0], methods, strict=True):
+        _scatter(panel, [m for m in members if m.method == method], method)
+    return figure
+
+
+FIGURES: dict[str, Callable[[Sequence[Member]], Figure]] = {
+    "gridworld_counts": scatters,
+    "taxi_counts": scatters,
+    "zero_flips": scatters,
+    "gridworld_ablation": ablation,
+}
+
+
+def _member(folder: Path) -> Member:
+    summary, bonus = read_summary(folder), read_config(folder)["bonus"]
+    name = summary["bonus"]
+    return Member(folder, summary["env"], _method(name, bonus), counts=name != "rnd")
+
+
+def _method(name: str, bonus: dict[str, Any]) -> str:
+    """What a run's method is called: the bonus, and what it goes without."""
+    without = [what for key, what in (("prior", "prior"), ("prioritize", "priorities")) if bonus.get(key) is False]
+    label = BONUSES.get(name, name) + (f" without {' or '.join(without)}" if without else "")
+    return "zero flips" if bonus.get("flips") == "zero" else label
+
+
+def _scatter(axes: Axes, runs: Sequence[Member], title: str) -> None:
+    """The states of all seeds together, each seed in its own shade."""
+    top = 1.0
+    for shade, run in enumerate(runs):
+        table = latest_counts(run.folder)
+        if table is not None:
+            alpha = 0.5 if shade == 0 else 0.25
+            axes.plot(table.true_bonus, table.predicted_bonus, ".", color=COLOURS[0], alpha=alpha, markersize=3)
+            top = max(float(table.predicted_bonus.max()), top if run.counts else 0.0)
+    if runs and runs[0].counts:
+        axes.plot([0, 1], [0, 1], "--", color="black", linewidth=1)
+    axes.set_xlim(0, 1.03)
+    axes.set_ylim(0, 1.05 * top)
+    decorate(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus", title)
+
+
+def _mean_and_error(folders: Sequence[Path], metric: str) -> tuple[Any, Any, Any]:
+    """Mean and standard error of a metric over runs, at the steps that all of them have."""
+    series = [s for s in (read_metrics(folder).get(metric) for folder in folders) if s is not None]
+    common = sorted(set.intersection(*(set(s.steps) for s in series))) if series else []
+    values = np.array([_at(s, common) for s in series])
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(series)) if len(series) > 1 else np.zeros(len(common))
+    return np.array(common), values.mean(axis=0) if len(series) else np.zeros(0), error
+
+
+def _at(series: Series, steps: Sequence[float]) -> list[float]:
+    by_step = dict(zip(series.steps, series.values, strict=True))
+    return [float(by_step[step]) for step in steps]

@@ -1,0 +1,73 @@
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+import yaml
+
+from cfn.analysis.figures import FIGURES, _member, ablation, draw_experiment, scatters
+
+
+def make_run(tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), **bonus):
+    folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+    (folder / ".hydra").mkdir(parents=True)
+    (folder / "counts").mkdir()
+    (folder / ".hydra" / "config.yaml").write_text(yaml.safe_dump({"env": {}, "bonus": bonus, "seed": seed}))
+    (folder / "summary.json").write_text(json.dumps({"env": env, "bonus": name, "seed": seed}))
+    lines = [
+        json.dumps({"step": (i + 1) * 100, "bonus/mse": value + seed * 0.002, "bonus/floor_mse": 0.002})
+        for i, value in enumerate(mse)
+    ]
+    (folder / "metrics.jsonl").write_text("\n".join(lines))
+    rows = [f"{i} 0,{i + 1},{(i + 1) ** -0.5},{(i + 1) ** -0.5 + 0.01 * seed}" for i in range(5)]
+    header = "state,count,true_bonus,predicted_bonus"
+    (folder / "counts" / "step_000000200.csv").write_text("\n".join([header, *rows]))
+    return folder
+
+
+def test_scatters_have_a_panel_for_each_method_and_environment(tmp_path):
+    folders = [make_run(tmp_path, b, s, env) for env in ("taxi5", "taxi10") for b in ("cfn", "rnd") for s in (0, 1)]
+    figure = scatters([_member(folder) for folder in folders])
+    assert [axes.get_title() for axes in figure.axes] == ["CFN, taxi5", "RND, taxi5", "CFN, taxi10", "RND, taxi10"]
+    dashed = [sum(line.get_linestyle() == "--" for line in axes.lines) for axes in figure.axes]
+    assert dashed == [1, 0, 1, 0], "RND does not mean to count"
+    assert [len(axes.lines) - d for axes, d in zip(figure.axes, dashed, strict=True)] == [2, 2, 2, 2], "every seed"
+
+
+def test_the_ablation_shows_mean_error_and_floor(tmp_path):
+    variants = [(True, True), (True, False), (False, True), (False, False)]
+    folders = [
+        make_run(tmp_path, "cfn", seed, prior=prior, prioritize=prioritize)
+        for prior, prioritize in variants
+        for seed in (0, 1)
+    ]
+    figure = ablation([_member(folder) for folder in folders])
+    curves = figure.axes[0].lines
+    assert [line.get_label() for line in curves] == [
+        "CFN",
+        "CFN without priorities",
+        "CFN without prior",
+        "CFN without prior or priorities",
+        "floor: a perfect network, these coins",
+    ]
+    assert curves[0].get_ydata() == pytest.approx([0.101, 0.011])
+    assert curves[-1].get_ydata() == pytest.approx([0.002, 0.002])
+    assert len(figure.axes) == 5
+
+
+def test_zero_flips_have_a_name(tmp_path):
+    assert _member(make_run(tmp_path, "cfn", 0, flips="zero")).method == "zero flips"
+
+
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_every_figure_is_drawn(tmp_path, name):
+    folders = [make_run(tmp_path, "cfn", seed, prior=True, prioritize=True) for seed in (0, 1)]
+    out = draw_experiment(name, folders, tmp_path / "figure.png")
+    image = matplotlib.image.imread(out)
+    assert image.std() > 0.05
+    assert np.prod(image.shape[:2]) > 100_000
+
+
+def test_other_sweeps_have_no_figure(tmp_path):
+    assert draw_experiment("none", [tmp_path], tmp_path / "figure.png") is None
+    assert draw_experiment("zero_flips", [], tmp_path / "figure.png") is None

@@ -1,0 +1,123 @@
+"""The coin-flip update against its plain version, and what the replay costs; on an otherwise idle machine."""
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from cfn import nets
+from cfn.bonuses.coin_flip import CoinFlipBonus
+from cfn.envs.gridworld import Gridworld
+from cfn.optim import RMSProp
+
+BATCH = 1024
+
+
+def all_images():
+    env = Gridworld()
+    images = []
+    for env._x in range(42):
+        for env._y in range(42):
+            images.append(env._image())
+    return np.stack(images)
+
+
+def seconds(call, repeats=7):
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def plain_update(bonus, layout):
+    """As one would write it: a row per sample, both networks run."""
+    space = gym.spaces.Box(0, 255, (84, 84), np.uint8)
+    net, prior = (nets.coin_flip_net(space, 20).to(memory_format=layout) for _ in range(2))
+    optimizer = RMSProp(net.parameters(), 1e-4)
+    replay, rng = bonus._replay, np.random.default_rng(0)
+
+    def update():
+        entries = replay._tree.sample(BATCH, rng)
+        images = torch.from_numpy(replay.frames[replay._slots[entries]]).unsqueeze(1).float().div_(255)
+        images = images.contiguous(memory_format=layout)
+        coins = torch.from_numpy(replay.flips(entries))
+        with torch.no_grad():
+            raw = prior(images)
+        loss = (net(images) + (raw - raw.mean(0)) / (raw.var(0) + 1e-4).sqrt() - coins).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return update
+
+
+@pytest.mark.bench
+def test_an_update_is_faster_than_the_plain_version():
+    bonus = CoinFlipBonus(gym.spaces.Box(0, 255, (84, 84), np.uint8), batch_size=BATCH)
+    images = all_images()
+    for number in [*range(1764), *np.random.default_rng(0).integers(1764, size=2000).tolist()]:
+        bonus.observe(images[number : number + 1])
+    ours = seconds(bonus.update)
+    plain_last = seconds(plain_update(bonus, torch.channels_last))
+    plain_default = seconds(plain_update(bonus, torch.contiguous_format))
+
+    def sample_and_prioritise():
+        batch = bonus._replay.sample(BATCH, bonus._rng)
+        bonus._replay.update_priorities(batch, np.full(len(batch.slots), 0.5))
+
+    replay = seconds(sample_and_prioritise, 50)
+    one = seconds(lambda: bonus.novelty(images[:1]), 200)
+    print(
+        f"\ncoin-flip update, 1,024 of 1,764 gridworld states: {ours * 1e3:.0f} ms; plain {plain_last * 1e3:.0f} ms in "
+        f"channels_last ({ours / plain_last:.2f}), {plain_default * 1e3:.0f} ms in the default layout "
+        f"({ours / plain_default:.2f}); sampling and priorities {replay * 1e3:.2f} ms ({replay / ours:.1%}); "
+        f"the bonus of one state {one * 1e3:.2f} ms"
+    )
+    assert ours <= 0.55 * plain_last
+    assert ours <= 0.40 * plain_default
+    assert replay <= 0.05 * ours
+    assert one <= 1e-3
+
+
+MEMORY = """
+import resource, numpy as np
+from cfn.replay.coins import CoinReplay
+from cfn.replay.frames import FrameStore
+import sys
+sys.path.insert(0, {here!r})
+from test_coin_flip import all_images
+images = all_images()
+rng = np.random.default_rng(0)
+def fill(replay, store, entries):
+    for number in rng.integers(1764, size=entries).tolist():
+        slot, _ = store.put(images[number])
+        replay.add(np.array([slot]), np.ones((1, 20), np.float32))
+store = FrameStore((84, 84), np.uint8, features=20)
+fill(CoinReplay(2000, 20, store), store, 2000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+store = FrameStore((84, 84), np.uint8, features=20)
+replay = CoinReplay(1_000_000, 20, store)
+fill(replay, store, 1_000_000)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024, len(store), len(replay))
+"""
+
+
+@pytest.mark.bench
+def test_a_million_entries_take_little_memory():
+    code = MEMORY.format(here=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    grown, frames, entries = map(int, done.stdout.split())
+    per_entry = (grown - frames * 84 * 84) / entries
+    print(f"\n{entries:,} entries, {frames:,} distinct frames: {grown / 2**20:.0f} MiB, {per_entry:.0f} bytes an entry")
+    assert per_entry <= 150
