@@ -54,6 +54,8 @@ def train(arguments: list[str]) -> int:
     """`cfn train`: Hydra composes the config and calls `job` once, or once for each run of a sweep."""
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands errors on, and they are told here
+    # PyTorch's idle threads must not spin: where runs share the cores, that made an update five times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     failures: list[Exception] = []
     # Flags may stand anywhere; Hydra's parser wants them before the overrides.
     sweep_flags = [a for a in arguments if a in ("-m", "--multirun")]
@@ -102,10 +104,7 @@ def run_one(composed: DictConfig) -> None:
             setting=naming.setting(choices, env_id, overrides),
             config=OmegaConf.to_container(composed, resolve=True),  # type: ignore[arg-type]
         )
-        # PyTorch is slow to import: a wrong key is told before it. Its idle threads must not spin: where runs share the
-        # cores, spinning made each update five times as long.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from cfn.train import Training
+        from cfn.train import Training  # PyTorch is slow to import, and help and completion do without it
 
         training = Training(config)
         run.claim(OmegaConf.to_container(OmegaConf.create({"hydra": context}), enum_to_str=True), overrides)  # type: ignore[arg-type]

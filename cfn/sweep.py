@@ -84,8 +84,11 @@ class Sweeper(sweeper.Sweeper):
         folders = [Path(config.hydra.runtime.output_dir) for config in finished]
         from cfn.analysis.figures import draw_experiment  # matplotlib is slow to import, and most sweeps need none
 
-        if figure := draw_experiment(self._config.hydra.runtime.choices.experiment, folders, out):
-            print(f"The experiment's figure: {figure}", flush=True)
+        try:
+            if figure := draw_experiment(self._config.hydra.runtime.choices.experiment, folders, out):
+                print(f"The experiment's figure: {figure}", flush=True)
+        except Exception as error:  # the runs are done, whatever becomes of their figure
+            print(f"cfn: the experiment's figure could not be drawn: {type(self).tell(error)}", file=sys.stderr)
 
     def _composes(self, overrides: Sequence[str]) -> bool:
         try:
