@@ -54,8 +54,10 @@ def train(arguments: list[str]) -> int:
     """`cfn train`: Hydra composes the config and calls `job` once, or once for each run of a sweep."""
     wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands errors on, and they are told here
-    # PyTorch's idle threads must not spin: where runs share the cores, that made an update five times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if any(argument.startswith("hydra/launcher=") for argument in arguments):
+        # Runs share the cores: PyTorch's waiting threads must not spin, which can make an update five times as long. A
+        # run by itself is a quarter faster if they do.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     failures: list[Exception] = []
     # Flags may stand anywhere; Hydra's parser wants them before the overrides.
     sweep_flags = [a for a in arguments if a in ("-m", "--multirun")]
