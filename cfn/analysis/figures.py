@@ -59,7 +59,7 @@ def ablation(members: Sequence[Member]) -> Figure:
     steps, floor, _ = _mean_and_error([m.folder for m in members], "bonus/floor_mse")
     axes.plot(steps, floor, "--", color="black", linewidth=1, label="floor: a perfect network, these coins")
     axes.set_yscale("log")
-    decorate(axes, "environment steps", "mean squared error over visited states", "Count error")
+    decorate(axes, "environment steps", "mean squared error", "Count error, over visited states")
     show_steps(axes)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     for panel, method in zip(below.subplots(1, len(methods), squeeze=False)[0], methods, strict=True):

@@ -86,7 +86,7 @@ def count_error(metrics: dict[str, Series], title: str) -> Figure:
     )
     if min(mse.values.min(), floor.values.min()) > 0:
         axes.set_yscale("log")
-    decorate(axes, "environment steps", "mean squared error over visited states", "Count error")
+    decorate(axes, "environment steps", "mean squared error", "Count error, over visited states")
     show_steps(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     _title(figure, title)
@@ -95,7 +95,7 @@ def count_error(metrics: dict[str, Series], title: str) -> Figure:
 
 def scatter(table: CountTable, title: str, floor: Series | None = None) -> Figure:
     """Predicted against true bonus, one point per visited state; a bonus that counts lies on the dashed line."""
-    figure = Figure(figsize=(5, 4.9), layout="constrained")
+    figure = Figure(figsize=(5, 5.1), layout="constrained")
     axes = figure.subplots()
     axes.plot(table.true_bonus, table.predicted_bonus, "o", color=BLUE, alpha=0.35, markersize=4, markeredgewidth=0)
     axes.plot([0, 1], [0, 1], "--", color="black", linewidth=1)
@@ -105,7 +105,7 @@ def scatter(table: CountTable, title: str, floor: Series | None = None) -> Figur
     mse = float(np.mean((table.predicted_bonus - table.true_bonus) ** 2))
     decorate(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
     error = f"mean squared error {mse:.2g}" + (f" (floor {floor.values[-1]:.2g})" if floor else "")
-    axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps, {error}", fontsize=9)
+    axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps\n{error}", fontsize=9)
     _title(figure, title)
     return figure
 
