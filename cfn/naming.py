@@ -20,7 +20,7 @@ def environment(choice: str, env_id: str | None) -> str:
 def setting(choices: Mapping[str, Any], env_id: str | None, overrides: Iterable[str]) -> str:
     """A run's setting without its seed, in words: runs that share it are repetitions of each other."""
     label = f"{environment(choices['env'], env_id)}/{choices['agent']}-{choices['bonus']}"
-    return _shortened(" ".join([label, *_kept(overrides, {"env", "agent", "bonus", "env.id"})]), 120)
+    return _shortened(" ".join([label, *_kept(overrides, _IN_EVERY_FOLDER)]), 120)
 
 
 def folder(choices: Mapping[str, Any], env_id: str | None, time: str, swept: str, seed: Any) -> Path:

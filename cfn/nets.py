@@ -63,12 +63,13 @@ def refuse(space: gym.Space[object]) -> UsageError:
 
 
 def to_tensor(observations: Array, device: torch.device) -> Tensor:
-    """A batch of observations as networks take it: images as channels in [0, 1], vectors as floats."""
+    """A batch of observations as networks take it: bytes become numbers in [0, 1], channels come before pixels."""
     tensor = torch.from_numpy(np.ascontiguousarray(observations)).to(device, non_blocking=True)
-    if tensor.dtype != torch.uint8:
+    if tensor.ndim == 2:
         return tensor.float()
     images = tensor.unsqueeze(1) if tensor.ndim == 3 else tensor.permute(0, 3, 1, 2)
-    return images.to(torch.float32, memory_format=torch.channels_last).div_(255)
+    floats = images.to(torch.float32, memory_format=torch.channels_last)
+    return floats / 255 if tensor.dtype == torch.uint8 else floats
 
 
 def convolutions(shape: tuple[int, int, int], channels: Sequence[int] = CHANNELS) -> tuple[nn.Sequential, int]:

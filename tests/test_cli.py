@@ -157,6 +157,16 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(cfn, tmp_path
     assert counts["a"] == counts["b"] != counts["c"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("bonus", ["cfn", "rnd", "pixelcnn"])
+def test_a_learning_bonus_gives_the_same_run_too(cfn, tmp_path, bonus):
+    own = ["bonus.batch_size=32", "bonus.min_size=50"] if bonus == "cfn" else []
+    for folder in "ab":
+        done = cfn("train", *SMALL, f"bonus={bonus}", *own, f"hydra.run.dir={folder}")
+        assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+
+
 def test_a_sweep_makes_a_run_for_each(cfn, tmp_path, run_folders):
     done = cfn("train", "-m", "bonus=none,count", "seed=0,1", *SMALL)
     assert done.returncode == 0, done.stderr

@@ -104,10 +104,6 @@ class RNDBonus(Bonus):
         moments = self._inputs
         whitened = (_floats(observations) - moments.mean) / np.sqrt(moments.variance + 1e-8)
         inputs = nets.to_tensor(np.clip(whitened, -CLIP, CLIP).astype(np.float32), self._device)
-        if inputs.ndim == 3:
-            inputs = inputs.unsqueeze(1)
-        elif inputs.ndim == 4:
-            inputs = inputs.permute(0, 3, 1, 2)
         with torch.no_grad():
             target = self._target(inputs)
         error: Tensor = (self._predictor(inputs) - target).square().mean(dim=1)
