@@ -67,6 +67,31 @@ def test_a_bare_command_is_small():
     assert hydra.job.name == "train"
 
 
+GRIDWORLD_TABLES = {  # the columns "Gridworld" of the paper's Appendix D
+    "cfn": {
+        "scale": 0.01, "normalize": True, "lr": 1e-4, "capacity": 1_000_000, "batch_size": 1024, "update_period": 1,
+        "d": 20, "alpha": 0.5, "min_size": 1000, "prioritize": True, "prior": True, "flips": "rademacher",
+    },
+    "rnd": {"scale": 1e-4, "lr": 1e-4},
+    "pixelcnn": {"scale": 0.5, "gain_scale": 0.5, "lr": 1e-4},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("env", ["gridworld", "taxi5", "taxi10"])
+@pytest.mark.parametrize("bonus", GRIDWORLD_TABLES)
+def test_an_environment_of_the_paper_brings_the_papers_values(env, bonus):
+    """Visual Taxi has no column of its own: only bonuses are trained there, with Gridworld's values."""
+    config, _ = composed(f"env={env}", f"bonus={bonus}")
+    table = GRIDWORLD_TABLES[bonus]
+    assert {key: config.bonus.keys[key] for key in table} == table
+
+
+@pytest.mark.parametrize("env", ["taxi5", "taxi10"])
+def test_taxi_is_watched_for_200_000_steps(env):
+    config, _ = composed(f"env={env}")
+    assert config.steps == 200_000
+
+
 def test_naming_the_papers_gridworld_gives_its_values():
     config, _ = composed("env=gridworld")
     assert config.env.keys == {"size": 42, "image_size": 84, "action_noise": 0, "max_steps": 150}

@@ -169,7 +169,7 @@ class CoinFlipBonus(Bonus):
             return output
         moments = self._prior_moments
         prior = (features - moments.mean) / np.sqrt(moments.variance + PRIOR_EPSILON)
-        return output + torch.from_numpy(prior.astype(np.float32)).to(self._device)
+        return output + torch.from_numpy(prior).to(output)
 
     def _loss(self, output: Tensor, batch: CoinBatch) -> Tensor:
         """Mean over batch and coins of (c - f)^2; of k folded frames it is k |mean c - f|^2 and a constant."""
@@ -177,8 +177,8 @@ class CoinFlipBonus(Bonus):
             torch.from_numpy(a).to(self._device) for a in (batch.mean_flips, batch.repeats.astype(np.float32))
         )
         size = len(batch.entries) * self._d
-        constant = batch.flips_square - repeats @ target.square().sum(dim=1) / size
-        return repeats @ (target - output).square().sum(dim=1) / size + constant
+        constant = batch.flips_square - (repeats * target.square().sum(dim=1)).sum() / size
+        return (repeats * (target - output).square().sum(dim=1)).sum() / size + constant
 
     @torch.no_grad()
     def _prior_features(self, observations: Array) -> Array:

@@ -20,6 +20,11 @@ class Gridworld(gym.Env[Array, int]):
     nothing. With probability `action_noise` the action is replaced by one of the four, drawn uniformly; the episode
     is then longer by 1 / (1 - action_noise), so that the agent has as many actions of its own.
 
+    Row 0 of the image is y = 0: shown as arrays mostly are, the start is top left; `render` turns it for people. The
+    paper does not say which row of its arrays comes first, and it matters: the networks' padding puts the odd pixel
+    after the last row and column, so that the first of them reach half as many features as the last. States there
+    are learned slowly, which does no harm where they are many times visited: at the start.
+
     Args:
         size: Cells along a side.
         image_size: Pixels along a side of the observation; a multiple of `size`.
@@ -83,7 +88,7 @@ class Gridworld(gym.Env[Array, int]):
         picture = np.full((self.size * cell, self.size * cell, 3), 40, np.uint8)
         self._paint(picture, self.size - 1, self.size - 1, cell, (90, 200, 120))
         self._paint(picture, self._x, self._y, cell, (255, 255, 255))
-        return picture
+        return picture[::-1].copy()
 
     def _image(self) -> Array:
         image = np.zeros(self._shape, np.uint8)
@@ -91,8 +96,7 @@ class Gridworld(gym.Env[Array, int]):
         return image
 
     def _paint(self, image: Array, x: int, y: int, cell: int, colour: int | tuple[int, int, int]) -> None:
-        row = (self.size - 1 - y) * cell  # y grows upwards, rows downwards
-        image[row : row + cell, x * cell : (x + 1) * cell] = colour
+        image[y * cell : (y + 1) * cell, x * cell : (x + 1) * cell] = colour
 
     def _state(self) -> State:
         return self._x, self._y

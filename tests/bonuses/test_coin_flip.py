@@ -36,12 +36,20 @@ def plain_f(bonus, observations):
 
 
 @KINDS
-def test_an_update_equals_the_plain_version(space, look):
-    """Duplicates folded and prior cached: the same loss, gradients and priorities as one row per sample gives."""
+def test_an_update_equals_the_plain_version(space, look, monkeypatch):
+    """Duplicates folded and prior cached: the same loss, gradients and priorities as one row per sample gives.
+
+    In double precision, so that no difference hides behind the order in which single precision sums.
+    """
     bonus = trained(space, look)
+    single = nets.to_tensor
+    monkeypatch.setattr(nets, "to_tensor", lambda *inputs: single(*inputs).double())
+    frames = bonus._replay.frames
+    for net in (bonus._net, bonus._prior):
+        net.double()
+    frames.features = bonus._prior(nets.to_tensor(frames._frames, torch.device("cpu"))).detach().numpy()
     batch = bonus._replay.sample(64, np.random.default_rng(5))
     assert len(batch.slots) < 64, "there are duplicates to fold"
-    frames = bonus._replay.frames
     folded = bonus._f(frames[batch.slots], frames.features[batch.slots])
     loss = bonus._loss(folded, batch)
     gradients = torch.autograd.grad(loss, list(bonus._net.parameters()))
@@ -51,12 +59,12 @@ def test_an_update_equals_the_plain_version(space, look):
     output = plain_f(bonus, observations)
     plain_loss = (coins - output).square().mean()
     plain_gradients = torch.autograd.grad(plain_loss, list(bonus._net.parameters()))
-    assert loss.item() == pytest.approx(plain_loss.item(), rel=1e-5)
+    assert loss.item() == pytest.approx(plain_loss.item(), rel=1e-6)
     for ours, theirs in zip(gradients, plain_gradients, strict=True):
-        assert (ours - theirs).norm() <= 2e-6 * theirs.norm()
+        assert (ours - theirs).norm() <= 1e-6 * theirs.norm()
     novelty = output.detach().square().mean(dim=1)
     assert folded.detach().square().mean(dim=1)[torch.from_numpy(batch.inverse)].tolist() == pytest.approx(
-        novelty.tolist(), rel=1e-4, abs=1e-6
+        novelty.tolist(), rel=1e-6
     )
 
 

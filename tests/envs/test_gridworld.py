@@ -17,7 +17,7 @@ def test_it_is_the_papers_by_default():
     assert image.shape == (84, 84)
     assert image.dtype == np.uint8
     assert info["state"] == (0, 0)
-    assert np.argwhere(image).tolist() == [[82, 0], [82, 1], [83, 0], [83, 1]], "the 2x2 block at the bottom left"
+    assert np.argwhere(image).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]], "the 2x2 block of (0, 0)"
     assert set(np.unique(image)) == {0, 255}
 
 
@@ -29,7 +29,7 @@ def test_shortest_path_to_the_goal_takes_82_steps():
         assert (reward, terminated) == ((1.0, True) if step == 82 else (0.0, False))
         assert not truncated
     assert info["state"] == (41, 41)
-    assert np.argwhere(image).min(axis=0).tolist() == [0, 82], "the goal is top right"
+    assert np.argwhere(image).min(axis=0).tolist() == [82, 82], "the goal is in the far corner"
 
 
 def test_it_is_truncated_after_150_steps():
@@ -82,7 +82,7 @@ def test_it_equals_a_plain_model(size, pixels, actions):
         if action == DOWN and y > 0:
             y -= 1
         cells = np.zeros((size, size), np.uint8)
-        cells[size - 1 - y, x] = 255
+        cells[y, x] = 255
         assert (image == np.kron(cells, np.ones((pixels, pixels), np.uint8))).all()
         assert info["state"] == (x, y)
         assert terminated == (reward == 1.0) == ((x, y) == (size - 1, size - 1))
