@@ -40,6 +40,14 @@ class SameConv2d(nn.Conv2d):
         return functional.conv2d(input, self.weight, self.bias, self.stride, [total // 2 for total in padding])
 
 
+class FlattenPixels(nn.Module):
+    """Images to vectors, pixel by pixel: in the order that they lie in memory (`channels_last`), so without a copy."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(batch, channels, height, width) to (batch, height * width * channels)."""
+        return images.permute(0, 2, 3, 1).flatten(1)
+
+
 def image_shape(space: gym.Space[object]) -> tuple[int, int, int] | None:
     """(channels, height, width) of an image space, height x width [x channels] of bytes; None for other spaces."""
     if not isinstance(space, gym.spaces.Box) or space.dtype != np.uint8 or len(space.shape) not in (2, 3):
@@ -83,7 +91,7 @@ def convolutions(shape: tuple[int, int, int], channels: Sequence[int] = CHANNELS
         nn.LeakyReLU(SLOPE, inplace=True),
         SameConv2d(second, third, 3),
         nn.LeakyReLU(SLOPE, inplace=True),
-        nn.Flatten(),
+        FlattenPixels(),
     )
     return net, third * math.ceil(math.ceil(height / 4) / 2) * math.ceil(math.ceil(width / 4) / 2)
 

@@ -109,7 +109,7 @@ class CoinFlipBonus(Bonus):
                 frames.features[slots[i]] = features[i]
         rewards = np.zeros(len(observations))
         if len(self._replay) >= self._min_size:
-            with torch.no_grad():
+            with torch.inference_mode():
                 novelty = _root_mean_square(self._f(observations, features))
             rewards = self.scale * self._normalized(novelty)
             if self._prior is not None:
@@ -118,7 +118,7 @@ class CoinFlipBonus(Bonus):
         self._replay.add(slots, self.flipped)
         return rewards
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """B(s) of Eq. 5."""
         return _root_mean_square(self._f(observations, self._prior_features(observations)))
@@ -180,7 +180,7 @@ class CoinFlipBonus(Bonus):
         constant = batch.flips_square - (repeats * target.square().sum(dim=1)).sum() / size
         return (repeats * (target - output).square().sum(dim=1)).sum() / size + constant
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def _prior_features(self, observations: Array) -> Array:
         """The prior's raw output, computed for frames that have not been seen and looked up for those that have."""
         frames = self._replay.frames

@@ -64,7 +64,7 @@ class RNDBonus(Bonus):
         rewards: Array = self.scale * (errors - self._errors.mean) / self._errors.variance
         return rewards
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """The mean squared error over the target's outputs: not a count, and on no scale of its own."""
         errors: Array = self._error(observations).cpu().numpy()
