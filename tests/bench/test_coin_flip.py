@@ -115,6 +115,7 @@ def fill(replay, store, entries):
         replay.add(np.array([slot]), np.ones((1, 20), np.float32))
 store = FrameStore((84, 84), np.uint8, features=20)
 fill(CoinReplay(2000, 20, store), store, 2000)
+del store
 before = resident()
 store = FrameStore((84, 84), np.uint8, features=20)
 replay = CoinReplay(1_000_000, 20, store)
