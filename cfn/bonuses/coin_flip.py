@@ -108,7 +108,7 @@ class CoinFlipBonus(Bonus):
             if new:
                 frames.features[slots[i]] = features[i]
         rewards = np.zeros(len(observations))
-        if len(self._replay) >= self._min_size:
+        if self._learning:
             with torch.inference_mode():
                 novelty = _root_mean_square(self._f(observations, features))
             rewards = self.scale * self._normalized(novelty)
@@ -120,12 +120,14 @@ class CoinFlipBonus(Bonus):
 
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
-        """B(s) of Eq. 5."""
+        """B(s) of Eq. 5; like the reward, 0 until learning begins."""
+        if not self._learning:
+            return np.zeros(len(observations), np.float32)
         return _root_mean_square(self._f(observations, self._prior_features(observations)))
 
     def update(self) -> Metrics:
         """One gradient step on the regression of Eq. 4, and the priorities of what was sampled (Eq. 6)."""
-        if len(self._replay) < self._min_size:
+        if not self._learning:
             return {}
         batch = self._replay.sample(self._batch_size, self._rng)
         frames = self._replay.frames
@@ -136,6 +138,10 @@ class CoinFlipBonus(Bonus):
         self._optimizer.step()
         self._replay.update_priorities(batch, output.detach().square().mean(dim=1).cpu().numpy())
         return {"bonus/loss": float(loss.detach())}
+
+    @property
+    def _learning(self) -> bool:
+        return len(self._replay) >= self._min_size
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimiser, replay with its frames and priorities, moments, and the generator."""

@@ -111,6 +111,7 @@ def test_before_min_size_there_is_no_bonus_and_no_learning():
         assert bonus.observe(image(n)[None]).tolist() == [0.0]
         assert bonus._prior_moments.count == 1
         assert bonus.update() == {} or n == 19
+        assert (bonus.novelty(image(n)[None])[0] > 0) == (n == 19), "what is asked is what would be paid"
     assert bonus.observe(image(21)[None])[0] > 0
     assert bonus.update()["bonus/loss"] > 0
     assert bonus._prior_moments.count == 2
