@@ -17,7 +17,7 @@ import torch
 from annotated_types import Ge, Len
 from torch import Tensor
 
-from cfn import nets, seeding
+from cfn import memory, nets, seeding
 from cfn.bonuses.base import Bonus
 from cfn.errors import BadValueError, UsageError
 from cfn.moments import RunningMoments
@@ -39,6 +39,8 @@ class CoinFlipBonus(Bonus):
         observation_space: Images (uint8, height x width) or vectors.
         seed: Of weights, coins and samples.
         device: Where the networks are.
+        frames: Where frames are kept, if others keep theirs there too.
+        steps: How many will be taken at the most, if that is known: a buffer that cannot fill need not fit.
         scale: lambda of Eq. 1.
         normalize: Whether the reward is scale * (B - running mean) / running variance (Appendix D.2).
         lr: Learning rate of RMSProp.
@@ -61,6 +63,8 @@ class CoinFlipBonus(Bonus):
         observation_space: gym.Space[Any],
         seed: int = 0,
         device: torch.device | str = "cpu",
+        frames: FrameStore | None = None,
+        steps: int | None = None,
         scale: NonNegativeFloat = 0.01,
         normalize: bool = False,
         lr: PositiveFloat = 1e-4,
@@ -82,6 +86,10 @@ class CoinFlipBonus(Bonus):
             raise BadValueError(
                 "capacity", f"{capacity} states never reach min_size={min_size}: learning would not begin"
             )
+        shape, dtype = observation_space.shape or (), observation_space.dtype
+        frame = FrameStore.bytes_of(shape, dtype) + 4 * d * prior
+        entry = CoinReplay.bytes_of(d, flips == "rademacher")
+        memory.require("capacity", capacity, capacity * entry + min(capacity, steps or capacity) * frame)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
         self._device = torch.device(device)
@@ -91,7 +99,8 @@ class CoinFlipBonus(Bonus):
             self._prior = nets.coin_flip_net(observation_space, d, channels, hidden).to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
         self._rng = seeding.generator(seed, "coins")
-        frames = FrameStore(observation_space.shape or (), observation_space.dtype, features=d if prior else 0)
+        frames = frames or FrameStore(shape, dtype)
+        frames.keep_features(d if prior else 0)
         self._replay = CoinReplay(capacity, d, frames, flips == "rademacher", prioritize, alpha)
         self._prior_moments = RunningMoments((d,), PRIOR_INITIAL_VARIANCE)
         self._bonus_moments = RunningMoments()
@@ -102,11 +111,8 @@ class CoinFlipBonus(Bonus):
             raise UsageError("an observation holds NaN or infinity, which no bonus can learn from")
         frames = self._replay.frames
         features = self._prior_features(observations)
-        slots = np.empty(len(observations), np.int32)
-        for i, observation in enumerate(observations):
-            slots[i], new = frames.put(observation)
-            if new:
-                frames.features[slots[i]] = features[i]
+        slots = np.array([frames.put(observation) for observation in observations], np.int32)
+        frames.features[slots] = features
         rewards = np.zeros(len(observations))
         if self._learning:
             with torch.inference_mode():
@@ -193,11 +199,12 @@ class CoinFlipBonus(Bonus):
         features = np.zeros((len(observations), frames.features.shape[1]), np.float32)
         if self._prior is None:
             return features
-        slots = [frames.find(observation) for observation in observations]
-        known = [i for i, slot in enumerate(slots) if slot is not None]
-        unknown = [i for i, slot in enumerate(slots) if slot is None]
-        features[known] = frames.features[[slot for slot in slots if slot is not None]]
-        if unknown:
+        features.fill(np.nan)
+        for i, observation in enumerate(observations):
+            if (slot := frames.find(observation)) is not None:
+                features[i] = frames.features[slot]
+        unknown = np.isnan(features[:, 0])
+        if unknown.any():
             features[unknown] = self._prior(nets.to_tensor(observations[unknown], self._device)).cpu().numpy()
         return features
 

@@ -58,6 +58,11 @@ class CoinReplay:
         self._tree = SumTree(capacity)
         self._added = 0
 
+    @staticmethod
+    def bytes_of(d: int, coins: bool = True) -> int:
+        """What one entry takes, beside its frame."""
+        return 4 + (-(-d // 8) if coins else 4 * d) + 4 + SumTree.BYTES
+
     def __len__(self) -> int:
         return min(self._added, self._capacity)
 
@@ -66,7 +71,7 @@ class CoinReplay:
         for slot, flip in zip(slots, flips, strict=True):
             entry = self._added % self._capacity
             if self._added >= self._capacity:
-                self.frames.release(int(self._slots[entry]))
+                self.frames.release(self._slots[entry : entry + 1])
             self._slots[entry] = slot
             self._flips[entry] = np.packbits(flip > 0) if self._coins else flip
             self._updates[entry] = 0

@@ -1,6 +1,7 @@
 """Each distinct frame once: content-addressed, reference-counted, shared by whoever holds its slot."""
 
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
@@ -14,43 +15,56 @@ class FrameStore:
     Args:
         shape: Of one frame.
         dtype: Of its numbers.
-        features: How many numbers to keep beside each distinct frame (a frozen network's output, say).
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, features: int = 0) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self._slots: dict[bytes, int] = {}  # by content
         self._contents: list[bytes] = []  # by slot, to forget a frame that nobody holds
         self._free: list[int] = []
         self._references = np.zeros(0, np.int64)
         self._frames = np.zeros((0, *shape), dtype)
-        self.features = np.zeros((0, features), np.float32)
+        self.features = np.zeros((0, 0), np.float32)
+
+    @staticmethod
+    def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
+        """What one frame takes."""
+        return math.prod(shape) * int(np.dtype(dtype).itemsize)
 
     def __len__(self) -> int:
         """How many distinct frames there are."""
         return len(self._slots)
 
-    def put(self, frame: Array) -> tuple[int, bool]:
-        """Hold a frame. Returns its slot, and whether it is new (and its features are yet to be written)."""
+    def keep_features(self, columns: int) -> None:
+        """Make room for this many numbers beside each frame (a frozen network's output, say): NaN until written."""
+        self.features = np.full((len(self._frames), columns), np.nan, np.float32)
+
+    def put(self, frame: Array) -> int:
+        """Hold a frame. Returns its slot."""
         content = _content(frame)
         slot = self._slots.get(content)
         if slot is not None:
             self._references[slot] += 1
-            return slot, False
+            return slot
         slot = self._free.pop() if self._free else self._next()
         self._slots[content] = slot
         self._contents[slot] = content
         self._frames[slot] = frame
         self._references[slot] = 1
-        return slot, True
+        self.features[slot] = np.nan
+        return slot
 
     def find(self, frame: Array) -> int | None:
         """The slot of a frame, if it is there."""
         return self._slots.get(_content(frame))
 
-    def release(self, slot: int) -> None:
-        """Let go of a frame; one that nobody holds any more makes room for another."""
-        self._references[slot] -= 1
-        if self._references[slot] == 0:
+    def hold(self, slots: Array) -> None:
+        """Hold frames that somebody else holds already."""
+        np.add.at(self._references, slots, 1)
+
+    def release(self, slots: Array) -> None:
+        """Let go of frames; one that nobody holds any more makes room for another."""
+        np.subtract.at(self._references, slots, 1)
+        for slot in np.unique(slots[self._references[slots] == 0]).tolist():
             del self._slots[self._contents[slot]]
             self._free.append(slot)
 

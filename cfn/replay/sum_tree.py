@@ -39,6 +39,9 @@ class SumTree:
         capacity: How many.
     """
 
+    BYTES = 32
+    """Of one entry at the most: its leaf and its share of the nodes, when the capacity is just above a power of 2."""
+
     def __init__(self, capacity: int) -> None:
         self._leaves = 1 << max(capacity - 1, 0).bit_length()
         self._tree = np.zeros(2 * self._leaves)

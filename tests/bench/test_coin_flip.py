@@ -111,13 +111,15 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 def fill(replay, store, entries):
     for number in rng.integers(1764, size=entries).tolist():
-        slot, _ = store.put(images[number])
+        slot = store.put(images[number])
         replay.add(np.array([slot]), np.ones((1, 20), np.float32))
-store = FrameStore((84, 84), np.uint8, features=20)
+store = FrameStore((84, 84), np.uint8)
+store.keep_features(20)
 fill(CoinReplay(2000, 20, store), store, 2000)
 del store
 before = resident()
-store = FrameStore((84, 84), np.uint8, features=20)
+store = FrameStore((84, 84), np.uint8)
+store.keep_features(20)
 replay = CoinReplay(1_000_000, 20, store)
 fill(replay, store, 1_000_000)
 print(resident() - before, len(store), len(replay))

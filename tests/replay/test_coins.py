@@ -13,7 +13,7 @@ def filled(capacity=50, d=20, entries=40, distinct=7, seed=0, **keys):
     for _ in range(entries):
         number = int(rng.integers(distinct))
         flips = rng.integers(2, size=d) * 2.0 - 1 if keys.get("coins", True) else rng.normal(size=d)
-        slot, _ = store.put(np.array([number]))
+        slot = store.put(np.array([number]))
         replay.add(np.array([slot]), flips[None].astype(np.float32))
         record.append((number, flips.astype(np.float32)))
     return replay, record
@@ -83,7 +83,7 @@ def test_its_state_can_be_saved():
     other.load_state_dict(one.state_dict())
     other.frames.load_state_dict(one.frames.state_dict())
     for replay in (one, other):
-        slot, _ = replay.frames.put(np.array([5]))
+        slot = replay.frames.put(np.array([5]))
         replay.add(np.array([slot]), np.ones((1, 20), np.float32))
     a, b = (replay.sample(32, np.random.default_rng(4)) for replay in (one, other))
     assert (a.entries == b.entries).all()

@@ -11,18 +11,18 @@ def frame(number):
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=200))
 def test_it_holds_each_distinct_frame_once_for_as_long_as_somebody_does(actions):
-    store = FrameStore((2, 3), np.uint8, features=1)
+    store = FrameStore((2, 3), np.uint8)
+    store.keep_features(1)
     held: list[tuple[int, int]] = []
     for put, number in actions:
         if put:
-            slot, new = store.put(frame(number))
-            assert new == (number not in [n for n, _ in held])
-            if new:
-                store.features[slot] = number
+            slot = store.put(frame(number))
+            assert np.isnan(store.features[slot, 0]) == (number not in [n for n, _ in held]), "new frames have none"
+            store.features[slot] = number
             held.append((number, slot))
         elif held:
             _, slot = held.pop(number % len(held))
-            store.release(slot)
+            store.release(np.array([slot]))
         assert len(store) == len({n for n, _ in held})
         for n, slot in held:
             assert (store[np.array([slot])][0] == frame(n)).all()
@@ -35,21 +35,32 @@ def test_it_holds_each_distinct_frame_once_for_as_long_as_somebody_does(actions)
 def test_freed_slots_are_used_again():
     store = FrameStore((2, 3), np.uint8)
     for i in range(5000):
-        slot, _ = store.put(frame(i % 256))
-        store.release(slot)
+        slot = store.put(frame(i % 256))
+        store.release(np.array([slot]))
     assert slot < 4
     assert len(store) == 0
 
 
 def test_its_state_can_be_saved():
-    one, other = (FrameStore((2, 3), np.uint8, features=2) for _ in range(2))
-    slots = [one.put(frame(n))[0] for n in (1, 2, 3, 2)]
+    one, other = (FrameStore((2, 3), np.uint8) for _ in range(2))
+    one.keep_features(2)
+    slots = [one.put(frame(n)) for n in (1, 2, 3, 2)]
     one.features[slots[0]] = 7
-    one.release(slots[2])
+    one.release(np.array(slots[2:3]))
     other.load_state_dict(one.state_dict())
     for store in (one, other):
-        assert store.put(frame(4)) == (slots[2], True), "the free slot is taken"
-        assert store.put(frame(1)) == (slots[0], False)
-        store.release(slots[1])
+        assert store.put(frame(4)) == slots[2], "the free slot is taken"
+        assert store.put(frame(1)) == slots[0]
+        store.release(np.array(slots[1:2]))
         assert store.find(frame(2)) == slots[1]
         assert store.features[slots[0]].tolist() == [7, 7]
+
+
+def test_frames_can_be_held_many_times_at_once():
+    store = FrameStore((2, 3), np.uint8)
+    slot = store.put(frame(1))
+    store.hold(np.array([slot, slot]))
+    store.release(np.array([slot, slot]))
+    assert store.find(frame(1)) == slot
+    store.release(np.array([slot]))
+    assert len(store) == 0
