@@ -80,17 +80,19 @@ def to_tensor(observations: Array, device: torch.device) -> Tensor:
     return floats / 255 if tensor.dtype == torch.uint8 else floats
 
 
-def convolutions(shape: tuple[int, int, int], channels: Sequence[int] = CHANNELS) -> tuple[nn.Sequential, int]:
-    """The three convolutions of the bonuses' networks for images, and how many numbers come out (84x84: 7,744)."""
+def convolutions(
+    shape: tuple[int, int, int], channels: Sequence[int] = CHANNELS, slope: float = SLOPE
+) -> tuple[nn.Sequential, int]:
+    """The three convolutions of all networks for images, and how many numbers come out (84x84: 7,744)."""
     inputs, height, width = shape
     first, second, third = channels
     net = nn.Sequential(
         SameConv2d(inputs, first, 8, stride=4),
-        nn.LeakyReLU(SLOPE, inplace=True),
+        nn.LeakyReLU(slope, inplace=True),
         SameConv2d(first, second, 4, stride=2),
-        nn.LeakyReLU(SLOPE, inplace=True),
+        nn.LeakyReLU(slope, inplace=True),
         SameConv2d(second, third, 3),
-        nn.LeakyReLU(SLOPE, inplace=True),
+        nn.LeakyReLU(slope, inplace=True),
         FlattenPixels(),
     )
     return net, third * math.ceil(math.ceil(height / 4) / 2) * math.ceil(math.ceil(width / 4) / 2)

@@ -1,0 +1,44 @@
+"""Distributions of returns on a fixed support: C51 (Bellemare et al., 2017)."""
+
+import torch
+from torch import Tensor
+
+
+class Support:
+    """`atoms` returns, evenly spaced from `vmin` to `vmax`.
+
+    Args:
+        atoms: How many.
+        vmin: The lowest.
+        vmax: The highest.
+        device: Where to compute.
+    """
+
+    def __init__(self, atoms: int, vmin: float, vmax: float, device: torch.device) -> None:
+        self.vmin, self.vmax = vmin, vmax
+        self.atoms = torch.linspace(vmin, vmax, atoms, device=device)
+
+    def mean(self, logits: Tensor) -> Tensor:
+        """The expected return of each distribution (last dimension: atoms)."""
+        return logits.softmax(dim=-1) @ self.atoms
+
+    def project(self, probabilities: Tensor, rewards: Tensor, discounts: Tensor) -> Tensor:
+        """The distribution of reward + discount * Z on the support, Z having `probabilities`.
+
+        Each atom moves, is clipped to the support, and is shared by its two neighbours in proportion to nearness.
+
+        Args:
+            probabilities: (batch, atoms).
+            rewards: (batch,).
+            discounts: (batch,).
+        """
+        last = len(self.atoms) - 1
+        moved = (rewards[:, None] + discounts[:, None] * self.atoms).clamp(self.vmin, self.vmax)
+        position = ((moved - self.vmin) * (last / (self.vmax - self.vmin))).clamp(0, last)
+        below = position.floor()
+        share = position - below  # of the upper neighbour
+        index = below.long()
+        projected = torch.zeros_like(probabilities)
+        projected.scatter_add_(1, index, probabilities * (1 - share))
+        projected.scatter_add_(1, (index + 1).clamp(max=last), probabilities * share)
+        return projected

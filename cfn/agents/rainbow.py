@@ -1,0 +1,258 @@
+"""Rainbow as the paper has it, which is Dopamine's: C51, n-step returns and prioritised replay (Hessel et al., 2018).
+
+Departures from the original Rainbow, all of them Dopamine's: no double Q-learning, no dueling streams and no noisy
+networks unless asked for; priorities are square roots of the loss; importance weights are 1 / sqrt(priority) from the
+first step to the last.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from annotated_types import Ge, Len
+from torch import Tensor
+from torch.nn import functional
+
+from cfn import memory, nets, seeding
+from cfn.agents.base import Agent
+from cfn.agents.categorical import Support
+from cfn.agents.q_network import CHANNELS, QNetwork
+from cfn.errors import BadValueError, UsageError
+from cfn.replay.frames import FrameStore
+from cfn.replay.n_step import NStep
+from cfn.replay.transitions import TransitionReplay
+from cfn.types import Array, Metrics, NonNegative, Positive, PositiveFloat, Probability
+
+ADAM_EPSILON = 1.5e-4
+
+
+class RainbowAgent(Agent):
+    """Learns distributions of returns; acts greedily on their means, but for exploration.
+
+    Defaults are the paper's for Visual Gridworld.
+
+    Args:
+        observation_space: Images, stacked in their last dimension if `frame_stack` is above 1, or vectors.
+        action_space: Discrete.
+        seed: Of weights, exploration and samples.
+        device: Where the networks are.
+        frames: Where frames are kept, if others keep theirs there too.
+        frame_stack: How many frames an observation is made of.
+        num_envs: Environments that act at once.
+        steps: How many will be taken at the most, if that is known: a buffer that cannot fill need not fit.
+        lr: Learning rate of Adam.
+        batch_size: Transitions per update.
+        gamma: Discount.
+        n_step: Rewards per transition.
+        capacity: Transitions in the replay buffer.
+        min_size: Steps before learning begins.
+        update_period: Environment steps per update.
+        target_period: Environment steps per copy of the network to its target.
+        atoms: Of the distributions.
+        vmin: The lowest return that they can tell.
+        vmax: The highest.
+        epsilon: Probability of a random action, once decayed. It is 1 until learning begins.
+        epsilon_decay: Steps from there on, over which it falls to `epsilon`.
+        eval_epsilon: The same in evaluations.
+        double: Whether the network chooses the action whose value its target tells (van Hasselt et al., 2016).
+        dueling: Whether values and advantages have streams of their own.
+        noisy: Whether noisy layers explore in place of epsilon: the paper's baseline "Rainbow".
+        channels: Of the three convolutions, for images.
+        hidden: Of the hidden layers; for images, of which the last is taken.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        frames: FrameStore | None = None,
+        frame_stack: int = 1,
+        num_envs: int = 1,
+        steps: int | None = None,
+        lr: PositiveFloat = 1.25e-4,
+        batch_size: Positive = 32,
+        gamma: Probability = 0.99,
+        n_step: Positive = 3,
+        capacity: Positive = 1_000_000,
+        min_size: NonNegative = 1000,
+        update_period: Positive = 1,
+        target_period: Positive = 500,
+        atoms: Annotated[int, Ge(2)] = 51,
+        vmin: float = -10.0,
+        vmax: float = 10.0,
+        epsilon: Probability = 0.001,
+        epsilon_decay: NonNegative = 1000,
+        eval_epsilon: Probability = 0.001,
+        double: bool = False,
+        dueling: bool = False,
+        noisy: bool = False,
+        channels: Annotated[Sequence[Positive], Len(3, 3)] = CHANNELS,
+        hidden: Annotated[Sequence[Positive], Len(1)] = (512,),
+    ) -> None:
+        if not isinstance(action_space, gym.spaces.Discrete):
+            raise UsageError(f"agent=rainbow chooses among numbered actions, not from {action_space}: use agent=sac")
+        if vmin >= vmax:
+            raise BadValueError("vmin", f"{vmin} is not below vmax={vmax}: the returns in between are what is learned")
+        if capacity < max(batch_size, min_size):
+            needed = f"batch_size={batch_size}" if capacity < batch_size else f"min_size={min_size}"
+            raise BadValueError("capacity", f"{capacity} transitions never reach {needed}: learning would not begin")
+        shape, action = observation_space.shape or (), np.zeros((), np.int64)
+        shape = shape[:-1] if frame_stack > 1 else shape
+        frame = FrameStore.bytes_of(shape, observation_space.dtype)
+        entry = TransitionReplay.bytes_of(frame_stack, action)
+        memory.require("capacity", capacity, capacity * entry + min(capacity, steps or capacity) * frame)
+        self.update_period = update_period
+        self._device = torch.device(device)
+        self._actions, self._first_action = int(action_space.n), int(action_space.start)
+        self._stack, self._batch_size, self._min_size = frame_stack, batch_size, max(min_size, 1)
+        self._target_period, self._double, self._noisy = target_period, double, noisy
+        self._epsilon, self._epsilon_decay, self._eval_epsilon = epsilon, epsilon_decay, eval_epsilon
+        self._steps = self._updates = 0
+        self._support = Support(atoms, vmin, vmax, self._device)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self._net, self._target = (
+                QNetwork(observation_space, self._actions, atoms, hidden, channels, dueling, noisy).to(self._device)
+                for _ in range(2)
+            )
+        self._target.load_state_dict(self._net.state_dict())
+        self._optimizer = torch.optim.Adam(self._net.parameters(), lr, eps=ADAM_EPSILON, fused=True)
+        self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "evaluate", "sample")]
+        self._explore_rng, self._evaluate_rng, self._sample_rng = self._rngs
+        self._noise_rng = torch.Generator().manual_seed(seeding.integer(seed, "noise"))
+        frames = frames or FrameStore(shape, observation_space.dtype)
+        self._replay = TransitionReplay(capacity, frame_stack, frames, action)
+        self._windows = [NStep[Array](n_step, gamma) for _ in range(num_envs)]
+        self._states: list[Array | None] = [None] * num_envs  # slots of each environment's current stack
+
+    @torch.no_grad()
+    def act(self, observations: Array, explore: bool = True) -> Array:
+        """The action with the highest mean return, or with probability epsilon (or by noise) another."""
+        rng = self._explore_rng if explore else self._evaluate_rng
+        random = rng.random(len(observations)) < (self.epsilon if explore else self._eval_epsilon)
+        actions = rng.integers(self._actions, size=len(observations))
+        if not random.all():
+            self._draw_noise(self._net, explore)
+            greedy = self._support.mean(self._net(nets.to_tensor(observations, self._device))).argmax(dim=1)
+            actions = np.where(random, actions, greedy.cpu().numpy())
+        return actions + self._first_action
+
+    @property
+    def epsilon(self) -> float:
+        """1 until learning begins, then falling to its final value; with noisy layers 0 from then on."""
+        begun = self._steps - self._min_size
+        if begun < 0:
+            return 1.0
+        if self._noisy:
+            return 0.0
+        return max(1 - begun / max(self._epsilon_decay, 1) * (1 - self._epsilon), self._epsilon)
+
+    def observe(
+        self,
+        observations: Array,
+        actions: Array,
+        rewards: Array,
+        next_observations: Array,
+        terminated: Array,
+        truncated: Array,
+    ) -> None:
+        """Add each environment's step to its n-step window, and what that completes to the replay."""
+        frames = self._replay.frames
+        for i, (window, ended, cut) in enumerate(
+            zip(self._windows, terminated.tolist(), truncated.tolist(), strict=True)
+        ):
+            state = self._states[i]
+            if state is None:
+                state = np.array([frames.put(frame) for frame in self._frames_of(observations[i])], np.int32)
+            newest = frames.put(self._frames_of(next_observations[i])[-1])
+            frames.hold(state[1:])
+            next_state = np.array([*state[1:], newest], np.int32)
+            action = actions[i] - self._first_action
+            for transition in window.add(state, action, float(rewards[i]), next_state, ended, cut):
+                self._replay.add(transition)
+            if ended or cut:
+                frames.release(next_state)
+            self._states[i] = None if ended or cut else next_state
+        self._steps += len(self._windows)
+
+    def update(self) -> Metrics:
+        """One step towards the projected distribution of reward + discount * Z(s', a*)."""
+        if self._steps < self._min_size or len(self._replay) == 0:
+            return {}
+        batch = self._replay.sample(self._batch_size, self._sample_rng)
+        actions, rewards, discounts, weights = (
+            torch.from_numpy(a).to(self._device) for a in (batch.actions, batch.rewards, batch.discounts, batch.weights)
+        )
+        rows = torch.arange(len(actions), device=self._device)
+        target = self._target_distribution(batch.next_states, rewards, discounts)
+        self._draw_noise(self._net, True)
+        logits = self._net(nets.to_tensor(batch.states, self._device))[rows, actions]
+        losses = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1)
+        loss = (weights * losses).mean()
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._optimizer.step()
+        self._replay.update_priorities(batch.entries, (losses.detach() + 1e-10).sqrt().double().cpu().numpy())
+        self._updates += 1
+        if self._updates * self.update_period % self._target_period < self.update_period:
+            self._target.load_state_dict(self._net.state_dict())
+        return {"agent/loss": float(loss.detach())}
+
+    @torch.no_grad()
+    def _target_distribution(self, next_states: Array, rewards: Tensor, discounts: Tensor) -> Tensor:
+        """Of reward + discount * Z(s', a*): a* is the target network's choice, or with `double` the network's own."""
+        inputs = nets.to_tensor(next_states, self._device)
+        self._draw_noise(self._target, True)
+        logits = self._target(inputs)
+        chooser = logits
+        if self._double:
+            self._draw_noise(self._net, True)
+            chooser = self._net(inputs)
+        best = self._support.mean(chooser).argmax(dim=1)
+        probabilities = logits[torch.arange(len(best), device=self._device), best].softmax(dim=1)
+        return self._support.project(probabilities, rewards, discounts)
+
+    def _draw_noise(self, net: QNetwork, on: bool) -> None:
+        for layer in net.noisy_layers:
+            layer.noise_on = on
+            if on:
+                layer.redraw(self._noise_rng)
+
+    def _frames_of(self, observation: Array) -> list[Array]:
+        """The frames that an observation is made of, the newest last."""
+        return [observation] if self._stack == 1 else [observation[..., i] for i in range(self._stack)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, optimiser, replay with its frames and priorities, open windows, steps, and the generators."""
+        return {
+            "net": self._net.state_dict(),
+            "target": self._target.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "replay": self._replay.state_dict(),
+            "frames": self._replay.frames.state_dict(),
+            "windows": [window.state_dict() for window in self._windows],
+            "states": list(self._states),
+            "steps": self._steps,
+            "updates": self._updates,
+            "rngs": [rng.bit_generator.state for rng in self._rngs],
+            "noise": self._noise_rng.get_state(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over all of it."""
+        self._net.load_state_dict(state["net"])
+        self._target.load_state_dict(state["target"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._replay.load_state_dict(state["replay"])
+        self._replay.frames.load_state_dict(state["frames"])
+        for window, saved in zip(self._windows, state["windows"], strict=True):
+            window.load_state_dict(saved)
+        self._states = list(state["states"])
+        self._steps, self._updates = state["steps"], state["updates"]
+        for rng, saved in zip(self._rngs, state["rngs"], strict=True):
+            rng.bit_generator.state = saved
+        self._noise_rng.set_state(state["noise"])

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from cfn.agents.categorical import Support
+
+CPU = torch.device("cpu")
+
+
+def plain_projection(probabilities, reward, discount, vmin, vmax):
+    """Algorithm 1 of Bellemare et al. (2017), as written there."""
+    atoms = len(probabilities)
+    width = (vmax - vmin) / (atoms - 1)
+    projected = np.zeros(atoms)
+    for j in range(atoms):
+        moved = min(max(reward + discount * (vmin + j * width), vmin), vmax)
+        b = (moved - vmin) / width
+        lower, upper = int(np.floor(b)), int(np.ceil(b))
+        if lower == upper:
+            projected[lower] += probabilities[j]
+        else:
+            projected[lower] += probabilities[j] * (upper - b)
+            projected[upper] += probabilities[j] * (b - lower)
+    return projected
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(2, 51)), elements=st.floats(0.01, 1)),
+    st.floats(-30, 30),
+    st.floats(0, 1),
+    st.floats(-20, 5),
+    st.floats(0.5, 30),
+)
+def test_the_projection_equals_a_plain_loop_and_conserves_mass(weights, reward, discount, vmin, width):
+    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    support = Support(weights.shape[1], vmin, vmin + width, CPU)
+    support.atoms = torch.linspace(vmin, vmin + width, weights.shape[1], dtype=torch.float64)
+    rows = torch.full((len(weights),), reward, dtype=torch.float64), torch.full((len(weights),), discount).double()
+    projected = support.project(torch.from_numpy(probabilities), *rows).numpy()
+    assert projected.sum(axis=1) == pytest.approx(1, abs=1e-6)
+    for ours, before in zip(projected, probabilities, strict=True):
+        assert ours == pytest.approx(plain_projection(before, reward, discount, vmin, vmin + width), abs=1e-6)
+
+
+def test_single_precision_is_good_enough_on_the_papers_support():
+    """Positions among 51 atoms are 4e-6 apart in single precision, and so good is the projection."""
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(51), 64).astype(np.float32)
+    rewards, discounts = rng.uniform(-1, 1, 64).astype(np.float32), rng.choice([0, 0.97], 64).astype(np.float32)
+    ours = Support(51, -10, 10, CPU).project(*map(torch.from_numpy, (probabilities, rewards, discounts))).numpy()
+    for i in range(64):
+        plain = plain_projection(probabilities[i], float(rewards[i]), float(discounts[i]), -10, 10)
+        assert ours[i] == pytest.approx(plain, abs=4e-6)
+
+
+def test_nothing_after_a_termination_but_the_reward():
+    support = Support(3, -1, 1, CPU)
+    after = support.project(torch.tensor([[0.2, 0.5, 0.3]]), torch.tensor([0.5]), torch.tensor([0.0]))
+    assert after[0].tolist() == pytest.approx([0, 0.5, 0.5])
+
+
+def test_the_mean_is_the_expected_return():
+    support = Support(3, -1, 1, CPU)
+    assert support.mean(torch.tensor([0.2, 0.5, 0.3]).log()).item() == pytest.approx(0.1)
