@@ -30,8 +30,8 @@ CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
 # keys of the group's config.
 OFFERED = {
     "env": ("render_mode",),
-    "agent": ("observation_space", "action_space", "seed", "device"),
-    "bonus": ("observation_space", "seed", "device"),
+    "agent": ("observation_space", "action_space", "seed", "device", "frames", "frame_stack", "num_envs", "steps"),
+    "bonus": ("observation_space", "seed", "device", "frames", "steps"),
     "tracker": ("run",),
 }
 
@@ -75,6 +75,7 @@ class Config:
     steps: Positive
     seed: NonNegative
     num_envs: Positive
+    frame_stack: Positive
     reward_clip: PositiveFloat | None
     device: Literal["auto", "cpu", "cuda", "mps"]
     threads: Positive | None

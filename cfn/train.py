@@ -14,7 +14,9 @@ from cfn.bonuses.base import Bonus
 from cfn.config import Config
 from cfn.envs.batch import EnvBatch
 from cfn.envs.generic import with_arrays
+from cfn.envs.stack import StackFrames, newest, newest_space
 from cfn.evaluate import Evaluation
+from cfn.replay.frames import FrameStore
 from cfn.run import Run
 from cfn.tracking.base import Tracker, Trackers
 from cfn.tracking.console import Console
@@ -40,21 +42,36 @@ class Training:
         seeding.seed_everything(config.seed)
         self.step = 0
         self.envs = EnvBatch(self.make_env, config.num_envs, config.seed)
-        offer = {
-            "observation_space": self.envs.observation_space,
-            "action_space": self.envs.action_space,
-            "device": self.device,
-        }
-        self.agent: Agent = config.agent.build(**offer, seed=seeding.integer(config.seed, "agent"))
-        self.bonus: Bonus = config.bonus.build(**offer, seed=seeding.integer(config.seed, "bonus"))
-        self.truth = TrueCounts(self.envs.observation_space)
+        frame_space = newest_space(self.envs.observation_space, config.frame_stack)
+        frames = FrameStore(
+            frame_space.shape or (), frame_space.dtype
+        )  # what agent and bonus both remember is kept once
+        self.agent: Agent = config.agent.build(
+            observation_space=self.envs.observation_space,
+            action_space=self.envs.action_space,
+            frame_stack=config.frame_stack,
+            num_envs=config.num_envs,
+            steps=config.steps,
+            frames=frames,
+            device=self.device,
+            seed=seeding.integer(config.seed, "agent"),
+        )
+        self.bonus: Bonus = config.bonus.build(
+            observation_space=frame_space,
+            steps=config.steps,
+            frames=frames,
+            device=self.device,
+            seed=seeding.integer(config.seed, "bonus"),
+        )
+        self.truth = TrueCounts(frame_space)
         self.evaluate = Evaluation(config, self.agent, self.bonus, self.truth, self.make_env)
-        self.bonus.novelty(*self.envs.begin_episodes())  # a bonus that cannot judge such observations says so here
+        observations, states = self.envs.begin_episodes()
+        self.bonus.novelty(newest(observations, config.frame_stack), states)  # what it cannot judge, it refuses here
 
     def make_env(self) -> gym.Env[Any, Any]:
         """One environment, as the config has it, with arrays as observations."""
-        env: gym.Env[Any, Any] = self.config.env.build(render_mode=None)
-        return with_arrays(env)
+        env: gym.Env[Any, Any] = with_arrays(self.config.env.build(render_mode=None))
+        return StackFrames(env, self.config.frame_stack) if self.config.frame_stack > 1 else env
 
     def loop(self, run: Run, tracker: Tracker) -> None:
         """Algorithm 1. Steps are the agent's, summed over the environments."""
@@ -65,10 +82,11 @@ class Training:
             actions = agent.act(observations)
             next_observations, next_states, rewards, terminated, truncated = envs.step(actions)
 
-            bonuses = bonus.observe(observations, states)
+            seen = newest(observations, config.frame_stack)
+            bonuses = bonus.observe(seen, states)
             learned = clip(rewards + bonuses, config.reward_clip)
             agent.observe(observations, actions, learned, next_observations, terminated, truncated)
-            self.truth.visit(states, observations, bonus.flipped)
+            self.truth.visit(states, seen, bonus.flipped)
             self.truth.arrive(next_states)
             self.step += config.num_envs
 

@@ -88,6 +88,13 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["bonus=cfn", "bonus.capacity=100"], "bonus.capacity: 100 states cannot fill a batch"),
         (["bonus=cfn", "bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),
         (["bonus=pixelcnn", "env=gym", "env.id=CartPole-v1"], "use bonus=cfn or bonus=rnd"),
+        (["agent=rainbow", "env=gym", "env.id=Pendulum-v1"], "use agent=sac"),
+        (["agent=rainbow", "agent.atoms=1"], "agent.atoms=1: should be greater than or equal to 2"),
+        (["agent=rainbow", "agent.vmin=11"], "agent.vmin: 11.0 is not below vmax=10.0"),
+        (["agent=rainbow", "agent.n_step=0"], "agent.n_step=0: should be greater than or equal to 1"),
+        (["agent=rainbow", f"agent.capacity={10**13}"], "agent.capacity: 10,000,000,000,000 entries can grow to"),
+        (["bonus=cfn", f"bonus.capacity={10**13}"], "bonus.capacity: 10,000,000,000,000 entries can grow to"),
+        (["env=gym", "env.id=CartPole-v1", "frame_stack=4"], "frame_stack=4 stacks grey images"),
         (["eval=5"], "eval=5: should be a group of keys"),
         (["--config-dir", "broken", "env=mine"], "a config file cannot be read"),
         (["tracker.project=a/b"], "tracker.project=a/b: "),
@@ -234,6 +241,16 @@ def test_a_learning_bonus_is_held_against_the_truth(cfn, run_folders, bonus):
     assert last["bonus/mse"] >= last["bonus/affine_mse"]
     assert any("bonus/loss" in row for row in rows(folder))
     assert ("bonus/floor_mse" in last) == (folder / "plots" / "count_error.png").exists() == (bonus == "cfn")
+
+
+@pytest.mark.parametrize("own", [["frame_stack=3", "num_envs=2"], ["agent.noisy=true", "agent.dueling=true"]])
+def test_rainbow_trains_and_gives_the_same_run(cfn, tmp_path, own):
+    keys = ["agent=rainbow", "agent.min_size=50", "bonus=cfn", "bonus.batch_size=32", "bonus.min_size=50", *own]
+    for folder in "ab":
+        done = cfn("train", *SMALL, *keys, f"hydra.run.dir={folder}", OMP_NUM_THREADS="1")
+        assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+    assert any("agent/loss" in row for row in rows(tmp_path / "a"))
 
 
 def test_hydra_shows_the_config_and_the_help(cfn):

@@ -45,6 +45,7 @@ def compose(**changes):
         "steps": "${suite.steps}",
         "seed": 0,
         "num_envs": 1,
+        "frame_stack": 1,
         "reward_clip": 1,
         "device": "auto",
         "threads": None,
