@@ -20,10 +20,10 @@ def test_the_last_observation_of_an_episode_is_its_own():
         end = envs.step(np.array(actions))
     assert end.terminated.tolist() == [True, False]
     assert end.rewards.tolist() == [1.0, 0.0]
-    assert np.argwhere(end.next_observations[0]).tolist() == [[0, 2]], "the goal, not the next episode's start"
+    assert np.argwhere(end.next_observations[0]).tolist() == [[2, 2]], "the goal, not the next episode's start"
     observations, states = envs.begin_episodes()
     assert states == [(0, 0), (0, 0)]
-    assert np.argwhere(observations[0]).tolist() == [[2, 0]]
+    assert np.argwhere(observations[0]).tolist() == [[0, 0]]
 
 
 def test_only_ended_environments_are_restarted():
