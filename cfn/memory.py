@@ -35,3 +35,15 @@ def require(key: str, value: int, needed: int) -> None:
             f"{value:,} entries can grow to {needed:,} bytes ({needed / 2**30:,.1f} GB), and this process can have "
             f"{there:,} ({there / 2**30:,.1f} GB): lower {key}",
         )
+
+
+def require_buffer(capacity: int, entry: int, frame: int, steps: int | None) -> None:
+    """Refuse a replay buffer that could not be filled: all its entries, and a distinct frame for each step.
+
+    Args:
+        capacity: Entries.
+        entry: Bytes of one, beside its frames.
+        frame: Bytes of a frame.
+        steps: How many will be taken at the most, if that is known.
+    """
+    require("capacity", capacity, capacity * entry + min(capacity, steps or capacity) * frame)

@@ -16,7 +16,7 @@ from cfn.types import Array
 SLOPE = 0.2
 """Of the leaky ReLUs in the networks of bonuses."""
 CHANNELS = (32, 64, 64)
-"""Channels of the bonuses' convolutions."""
+"""Channels of the convolutions, of bonuses and agents alike."""
 HIDDEN = (400, 300)
 """Hidden layers of the bonuses' networks for vectors."""
 
@@ -98,11 +98,11 @@ def convolutions(
     return net, third * math.ceil(math.ceil(height / 4) / 2) * math.ceil(math.ceil(width / 4) / 2)
 
 
-def perceptron(*sizes: int) -> nn.Sequential:
-    """Linear layers with leaky ReLUs between them."""
+def perceptron(*sizes: int, slope: float = SLOPE, linear: type[nn.Linear] = nn.Linear) -> nn.Sequential:
+    """Linear layers with leaky ReLUs (slope 0: plain ones) between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs), nn.LeakyReLU(SLOPE)]
+        layers += [linear(inputs, outputs), nn.LeakyReLU(slope)]
     return nn.Sequential(*layers[:-1])
 
 

@@ -43,9 +43,7 @@ class Training:
         self.step = 0
         self.envs = EnvBatch(self.make_env, config.num_envs, config.seed)
         frame_space = newest_space(self.envs.observation_space, config.frame_stack)
-        frames = FrameStore(
-            frame_space.shape or (), frame_space.dtype
-        )  # what agent and bonus both remember is kept once
+        frames = FrameStore(frame_space.shape or (), frame_space.dtype)  # shared: each frame is kept once
         self.agent: Agent = config.agent.build(
             observation_space=self.envs.observation_space,
             action_space=self.envs.action_space,

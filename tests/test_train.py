@@ -10,7 +10,9 @@ from metrics import rows
 
 from cfn import device, evaluate
 from cfn.agents.base import Agent
+from cfn.agents.rainbow import RainbowAgent
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.coin_flip import CoinFlipBonus
 from cfn.bonuses.none import NoBonus
 from cfn.config import Component, Config, Eval
 from cfn.envs.gridworld import Gridworld
@@ -74,13 +76,14 @@ def train(
     episodes=2,
     clip=None,
     env=make_env,
+    agent_class=Scripted,
     bonus_class=None,
     threads=None,
     **periods,
 ):
     config = Config(
         env=Component("env", "grid", env, {}),
-        agent=Component("agent", "scripted", Scripted, {"update_period": periods.get("agent", 1)}),
+        agent=Component("agent", "scripted", agent_class, {"update_period": periods.get("agent", 1)}),
         bonus=Component("bonus", "none", bonus_class, {})
         if bonus_class
         else Component("bonus", "remembering", Remembering, {"update_period": periods.get("bonus", 1)}),
@@ -264,3 +267,10 @@ def test_an_environment_without_states_trains_too(tmp_path):
     assert len(training.truth) == 0
     assert not any("explore/states" in row for row in rows(tmp_path))
     assert list((tmp_path / "counts").iterdir()) == []
+
+
+def test_agent_and_bonus_keep_their_frames_in_one_store(tmp_path):
+    training = train(tmp_path, agent_class=RainbowAgent, bonus_class=CoinFlipBonus)
+    agent, bonus = training.agent._replay.frames, training.bonus._replay.frames
+    assert agent is bonus
+    assert 0 < len(agent) <= SIZE**2

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import gymnasium as gym
 import torch
@@ -10,9 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cfn import nets
-
-CHANNELS = (32, 64, 64)
-"""Channels of the Nature network's convolutions (Mnih et al., 2015)."""
 
 
 class NoisyLinear(nn.Linear):
@@ -55,7 +51,8 @@ class NoisyLinear(nn.Linear):
 class QNetwork(nn.Module):
     """Observations to logits (batch, actions, atoms).
 
-    Images go through the Nature network's convolutions and one hidden layer, vectors through hidden layers alone.
+    Images go through the Nature network's convolutions (Mnih et al., 2015) and one hidden layer, vectors through hidden
+    layers alone.
 
     Args:
         space: Observations: stacked images or vectors.
@@ -73,7 +70,7 @@ class QNetwork(nn.Module):
         actions: int,
         atoms: int,
         hidden: Sequence[int] = (512,),
-        channels: Sequence[int] = CHANNELS,
+        channels: Sequence[int] = nets.CHANNELS,
         dueling: bool = False,
         noisy: bool = False,
     ) -> None:
@@ -87,8 +84,8 @@ class QNetwork(nn.Module):
             raise nets.refuse(space)
         linear = NoisyLinear if noisy else nn.Linear
         self._shape = (-1, actions, atoms)
-        self.advantages = _head([*layers, actions * atoms], linear)
-        self.values = _head([*layers, atoms], linear) if dueling else None
+        self.advantages = nets.perceptron(*layers, actions * atoms, slope=0.0, linear=linear)
+        self.values = nets.perceptron(*layers, atoms, slope=0.0, linear=linear) if dueling else None
         self.noisy_layers = [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
         for layer in self.modules():
             if isinstance(layer, nn.Linear | nn.Conv2d):
@@ -106,10 +103,3 @@ class QNetwork(nn.Module):
             return advantages
         values: Tensor = self.values(features)
         return values[:, None] + advantages - advantages.mean(dim=1, keepdim=True)
-
-
-def _head(sizes: Sequence[int], linear: type[nn.Linear]) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for inputs, outputs in pairwise(sizes):
-        layers += [linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])

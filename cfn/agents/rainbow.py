@@ -18,7 +18,7 @@ from torch.nn import functional
 from cfn import memory, nets, seeding
 from cfn.agents.base import Agent
 from cfn.agents.categorical import Support
-from cfn.agents.q_network import CHANNELS, QNetwork
+from cfn.agents.q_network import QNetwork
 from cfn.errors import BadValueError, UsageError
 from cfn.replay.frames import FrameStore
 from cfn.replay.n_step import NStep
@@ -90,7 +90,7 @@ class RainbowAgent(Agent):
         double: bool = False,
         dueling: bool = False,
         noisy: bool = False,
-        channels: Annotated[Sequence[Positive], Len(3, 3)] = CHANNELS,
+        channels: Annotated[Sequence[Positive], Len(3, 3)] = nets.CHANNELS,
         hidden: Annotated[Sequence[Positive], Len(1)] = (512,),
     ) -> None:
         if not isinstance(action_space, gym.spaces.Discrete):
@@ -104,7 +104,7 @@ class RainbowAgent(Agent):
         shape = shape[:-1] if frame_stack > 1 else shape
         frame = FrameStore.bytes_of(shape, observation_space.dtype)
         entry = TransitionReplay.bytes_of(frame_stack, action)
-        memory.require("capacity", capacity, capacity * entry + min(capacity, steps or capacity) * frame)
+        memory.require_buffer(capacity, entry, frame, steps)
         self.update_period = update_period
         self._device = torch.device(device)
         self._actions, self._first_action = int(action_space.n), int(action_space.start)
@@ -124,7 +124,8 @@ class RainbowAgent(Agent):
         self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "evaluate", "sample")]
         self._explore_rng, self._evaluate_rng, self._sample_rng = self._rngs
         self._noise_rng = torch.Generator().manual_seed(seeding.integer(seed, "noise"))
-        frames = frames or FrameStore(shape, observation_space.dtype)
+        if frames is None:  # an empty store is false
+            frames = FrameStore(shape, observation_space.dtype)
         self._replay = TransitionReplay(capacity, frame_stack, frames, action)
         self._windows = [NStep[Array](n_step, gamma) for _ in range(num_envs)]
         self._states: list[Array | None] = [None] * num_envs  # slots of each environment's current stack

@@ -89,7 +89,7 @@ class CoinFlipBonus(Bonus):
         shape, dtype = observation_space.shape or (), observation_space.dtype
         frame = FrameStore.bytes_of(shape, dtype) + 4 * d * prior
         entry = CoinReplay.bytes_of(d, flips == "rademacher")
-        memory.require("capacity", capacity, capacity * entry + min(capacity, steps or capacity) * frame)
+        memory.require_buffer(capacity, entry, frame, steps)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
         self._device = torch.device(device)
@@ -99,7 +99,8 @@ class CoinFlipBonus(Bonus):
             self._prior = nets.coin_flip_net(observation_space, d, channels, hidden).to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
         self._rng = seeding.generator(seed, "coins")
-        frames = frames or FrameStore(shape, dtype)
+        if frames is None:  # an empty store is false
+            frames = FrameStore(shape, dtype)
         frames.keep_features(d if prior else 0)
         self._replay = CoinReplay(capacity, d, frames, flips == "rademacher", prioritize, alpha)
         self._prior_moments = RunningMoments((d,), PRIOR_INITIAL_VARIANCE)

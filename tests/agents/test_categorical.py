@@ -17,7 +17,7 @@ def plain_projection(probabilities, reward, discount, vmin, vmax):
     projected = np.zeros(atoms)
     for j in range(atoms):
         moved = min(max(reward + discount * (vmin + j * width), vmin), vmax)
-        b = (moved - vmin) / width
+        b = min((moved - vmin) / width, atoms - 1)  # which rounding may exceed
         lower, upper = int(np.floor(b)), int(np.ceil(b))
         if lower == upper:
             projected[lower] += probabilities[j]
