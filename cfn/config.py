@@ -178,3 +178,5 @@ def run_folder(time: str, *, _root_: DictConfig) -> str:
 
 
 OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)
+# ${cfn_equal:a,b}: lets one key follow from another's value.
+OmegaConf.register_new_resolver("cfn_equal", lambda a, b: a == b, replace=True)

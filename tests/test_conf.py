@@ -67,7 +67,13 @@ def test_a_bare_command_is_small():
     assert hydra.job.name == "train"
 
 
-GRIDWORLD_TABLES = {  # the columns "Gridworld" of the paper's Appendix D
+GRIDWORLD_TABLES = {  # the columns "Gridworld" of the paper's Appendix D, and what the published runs add
+    "rainbow": {
+        "gamma": 0.99, "lr": 1.25e-4, "n_step": 3, "min_size": 1000, "atoms": 51, "vmin": -10, "vmax": 10,
+        "batch_size": 32, "capacity": 1_000_000, "update_period": 1, "target_period": 500, "epsilon": 0.001,
+        "epsilon_decay": 1000, "eval_epsilon": 0.001, "double": False, "dueling": False, "noisy": False,
+        "channels": [32, 64, 64], "hidden": [512],
+    },
     "cfn": {
         "scale": 0.01, "normalize": True, "lr": 1e-4, "capacity": 1_000_000, "batch_size": 1024, "update_period": 1,
         "d": 20, "alpha": 0.5, "min_size": 1000, "prioritize": True, "prior": True, "flips": "rademacher",
@@ -75,15 +81,41 @@ GRIDWORLD_TABLES = {  # the columns "Gridworld" of the paper's Appendix D
     "rnd": {"scale": 1e-4, "lr": 1e-4},
     "pixelcnn": {"scale": 0.5, "gain_scale": 0.5, "lr": 1e-4},
 }  # fmt: skip
+ATARI_TABLES = {  # the columns "Atari", likewise
+    "rainbow": GRIDWORLD_TABLES["rainbow"] | {
+        "min_size": 20_000, "update_period": 4, "target_period": 8000, "epsilon": 0.01, "epsilon_decay": 250_000,
+    },
+    "cfn": GRIDWORLD_TABLES["cfn"] | {
+        "normalize": False, "lr": 1e-5, "capacity": 20_000_000, "batch_size": 512, "update_period": 4,
+    },
+    "rnd": {"scale": 5e-5, "lr": 1e-4},
+    "pixelcnn": {"scale": 0.1, "gain_scale": 1.0, "lr": 1e-4},
+}  # fmt: skip
+
+
+def assert_table(config, name, table):
+    keys = (config.agent if name == "rainbow" else config.bonus).keys
+    assert {key: keys[key] for key in table} == table
+
+
+def test_atari_has_values_of_its_own():
+    for name, table in ATARI_TABLES.items():
+        config, _ = composed("suite=atari", "env=gym", "env.id=CartPole-v1", *chosen(name))
+        assert_table(config, name, table)
+        assert (config.frame_stack, config.reward_clip, config.steps) == (4, 1, 50_000_000)
+
+
+def chosen(name):
+    return ["agent=rainbow"] if name == "rainbow" else [f"bonus={name}"]
 
 
 @pytest.mark.parametrize("env", ["gridworld", "taxi5", "taxi10"])
-@pytest.mark.parametrize("bonus", GRIDWORLD_TABLES)
-def test_an_environment_of_the_paper_brings_the_papers_values(env, bonus):
+@pytest.mark.parametrize("name", GRIDWORLD_TABLES)
+def test_an_environment_of_the_paper_brings_the_papers_values(env, name):
     """Visual Taxi has no column of its own: only bonuses are trained there, with Gridworld's values."""
-    config, _ = composed(f"env={env}", f"bonus={bonus}")
-    table = GRIDWORLD_TABLES[bonus]
-    assert {key: config.bonus.keys[key] for key in table} == table
+    config, _ = composed(f"env={env}", *chosen(name))
+    assert_table(config, name, GRIDWORLD_TABLES[name])
+    assert (config.frame_stack, config.reward_clip) == (1, 1)
 
 
 @pytest.mark.parametrize("env", ["taxi5", "taxi10"])
@@ -115,6 +147,19 @@ def test_an_experiment_is_a_sweep(preset, seeds, size):
     assert hydra.mode.name == "MULTIRUN"
     assert hydra.sweeper.params.seed == seeds
     assert config.env.keys["size"] == size
+
+
+@pytest.mark.parametrize(("bonus", "noisy"), [("cfn", False), ("rnd", False), ("none", True)])
+def test_the_baseline_of_the_curves_is_noisy_rainbow(bonus, noisy):
+    config, hydra = composed("experiment=gridworld_curves", f"bonus={bonus}")
+    assert (config.agent.name, config.agent.keys["noisy"]) == ("rainbow", noisy)
+    assert hydra.sweeper.params.bonus == "cfn,rnd,pixelcnn,none"
+
+
+def test_noise_lengthens_episodes():
+    config, hydra = composed("experiment=gridworld_noise", "env.action_noise=0.5")
+    assert hydra.sweeper.params["env.action_noise"] == "0,0.1,0.2,0.3,0.4,0.5"
+    assert config.env.build(render_mode=None).max_steps == 300
 
 
 def test_the_configs_are_where_people_look():

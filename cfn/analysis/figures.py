@@ -21,6 +21,7 @@ class Member(NamedTuple):
     folder: Path
     env: str
     method: str
+    action_noise: float
     counts: bool  # whether its bonus means to be a count, and so belongs on the dashed line
 
 
@@ -54,8 +55,7 @@ def ablation(members: Sequence[Member]) -> Figure:
     axes = above.subplots()
     for method, colour in zip(methods, COLOURS, strict=False):
         steps, mean, error = _mean_and_error([m.folder for m in members if m.method == method], "bonus/mse")
-        axes.plot(steps, mean, color=colour, label=method)
-        axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+        _band(axes, steps, mean, error, colour, method)
     steps, floor, _ = _mean_and_error([m.folder for m in members], "bonus/floor_mse")
     axes.plot(steps, floor, "--", color="black", linewidth=1, label="floor: a perfect network, these coins")
     axes.set_yscale("log")
@@ -67,18 +67,61 @@ def ablation(members: Sequence[Member]) -> Figure:
     return figure
 
 
+def curves(members: Sequence[Member]) -> Figure:
+    """Figure 4, left: the mean return of evaluations over time, with standard errors over seeds."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    for method, colour in zip(dict.fromkeys(m.method for m in members), COLOURS, strict=False):
+        runs = [m.folder for m in members if m.method == method]
+        _band(axes, *_mean_and_error(runs, "eval/return"), colour, f"{method} ({len(runs)} seeds)")
+    axes.set_ylim(-0.05, 1.05)
+    decorate(axes, "environment steps", "return of an episode", "Evaluations, mean and standard error")
+    show_steps(axes)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def noise_bars(members: Sequence[Member]) -> Figure:
+    """Figure 4, right: the return of evaluations averaged over the run, for each level of action noise."""
+    methods, levels = list(dict.fromkeys(m.method for m in members)), sorted({m.action_noise for m in members})
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    width = 0.8 / len(methods)
+    for i, (method, colour) in enumerate(zip(methods, COLOURS, strict=False)):
+        means, errors = np.transpose(
+            [
+                _mean_over_runs(
+                    [m.folder for m in members if (m.method, m.action_noise) == (method, level)], "eval/return"
+                )
+                for level in levels
+            ]
+        )
+        places = np.arange(len(levels)) + (i - (len(methods) - 1) / 2) * width
+        axes.bar(places, means, width, yerr=errors, color=colour, label=method, capsize=3)
+    axes.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+    axes.set_ylim(0, 1.05)
+    decorate(
+        axes, "probability that an action is replaced", "return, averaged over training", "Mean and standard error"
+    )
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
 FIGURES: dict[str, Callable[[Sequence[Member]], Figure]] = {
     "gridworld_counts": scatters,
     "taxi_counts": scatters,
     "zero_flips": scatters,
     "gridworld_ablation": ablation,
+    "gridworld_curves": curves,
+    "gridworld_noise": noise_bars,
 }
 
 
 def _member(folder: Path) -> Member:
-    summary, bonus = read_summary(folder), read_config(folder)["bonus"]
-    name = summary["bonus"]
-    return Member(folder, summary["env"], _method(name, bonus), counts=name != "rnd")
+    summary, config = read_summary(folder), read_config(folder)
+    name, noise = summary["bonus"], config["env"].get("action_noise", 0.0)
+    method = "noisy Rainbow" if config["agent"].get("noisy") else _method(name, config["bonus"])
+    return Member(folder, summary["env"], method, noise, counts=name != "rnd")
 
 
 def _method(name: str, bonus: dict[str, Any]) -> str:
@@ -104,13 +147,28 @@ def _scatter(axes: Axes, runs: Sequence[Member], title: str) -> None:
     decorate(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus", title)
 
 
+def _band(axes: Axes, steps: Any, mean: Any, error: Any, colour: str, label: str) -> None:
+    axes.plot(steps, mean, color=colour, label=label)
+    axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+
+
+def _mean_over_runs(folders: Sequence[Path], metric: str) -> tuple[float, float]:
+    """Mean and standard error over runs of a metric's mean over time; NaN where there are no runs."""
+    means = [s.values.mean() for s in (read_metrics(folder).get(metric) for folder in folders) if s is not None]
+    return float(np.mean(means or [np.nan])), float(_standard_error(np.array(means)))
+
+
 def _mean_and_error(folders: Sequence[Path], metric: str) -> tuple[Any, Any, Any]:
     """Mean and standard error of a metric over runs, at the steps that all of them have."""
     series = [s for s in (read_metrics(folder).get(metric) for folder in folders) if s is not None]
     common = sorted(set.intersection(*(set(s.steps) for s in series))) if series else []
     values = np.array([_at(s, common) for s in series])
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(series)) if len(series) > 1 else np.zeros(len(common))
-    return np.array(common), values.mean(axis=0) if len(series) else np.zeros(0), error
+    return np.array(common), values.mean(axis=0) if len(series) else np.zeros(0), _standard_error(values)
+
+
+def _standard_error(values: Any) -> Any:
+    """Over the first dimension, the runs'; 0 where one run leaves it unknown."""
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.zeros(values.shape[1:])
 
 
 def _at(series: Series, steps: Sequence[float]) -> list[float]:

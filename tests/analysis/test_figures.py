@@ -5,18 +5,26 @@ import numpy as np
 import pytest
 import yaml
 
-from cfn.analysis.figures import FIGURES, _member, ablation, draw_experiment, scatters
+from cfn.analysis.figures import FIGURES, _member, ablation, curves, draw_experiment, noise_bars, scatters
 
 
-def make_run(tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), **bonus):
+def make_run(tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), returns=(0, 1), noise=0.0, noisy=False, **bonus):
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     (folder / ".hydra").mkdir(parents=True)
     (folder / "counts").mkdir()
-    (folder / ".hydra" / "config.yaml").write_text(yaml.safe_dump({"env": {}, "bonus": bonus, "seed": seed}))
+    config = {"env": {"action_noise": noise}, "agent": {"noisy": noisy}, "bonus": bonus, "seed": seed}
+    (folder / ".hydra" / "config.yaml").write_text(yaml.safe_dump(config))
     (folder / "summary.json").write_text(json.dumps({"env": env, "bonus": name, "seed": seed}))
     lines = [
-        json.dumps({"step": (i + 1) * 100, "bonus/mse": value + seed * 0.002, "bonus/floor_mse": 0.002})
-        for i, value in enumerate(mse)
+        json.dumps(
+            {
+                "step": (i + 1) * 100,
+                "bonus/mse": error + seed * 0.002,
+                "bonus/floor_mse": 0.002,
+                "eval/return": score,
+            }
+        )
+        for i, (error, score) in enumerate(zip(mse, returns, strict=True))
     ]
     (folder / "metrics.jsonl").write_text("\n".join(lines))
     rows = [f"{i} 0,{i + 1},{(i + 1) ** -0.5},{(i + 1) ** -0.5 + 0.01 * seed}" for i in range(5)]
@@ -57,6 +65,39 @@ def test_the_ablation_shows_mean_error_and_floor(tmp_path):
 
 def test_zero_flips_have_a_name(tmp_path):
     assert _member(make_run(tmp_path, "cfn", 0, flips="zero")).method == "zero flips"
+
+
+def test_learning_curves_are_means_over_seeds(tmp_path):
+    scores = {("cfn", 0): (0, 1), ("cfn", 1): (1, 1), ("none", 0): (0, 0), ("none", 1): (0, 0)}
+    folders = [
+        make_run(tmp_path, name, seed, returns=returns, noisy=name == "none")
+        for (name, seed), returns in scores.items()
+    ]
+    axes = curves([_member(folder) for folder in folders]).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["CFN (2 seeds)", "noisy Rainbow (2 seeds)"]
+    assert axes.lines[0].get_ydata() == pytest.approx([0.5, 1])
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == pytest.approx((0, 1)), "the standard error of 0 and 1 is 1/2"
+
+
+def test_noise_bars_average_over_the_run(tmp_path):
+    folders = [
+        make_run(tmp_path, name, seed, noise=noise, returns=(seed, 1 - noise))
+        for name in ("cfn", "rnd")
+        for noise in (0.5, 0.0)
+        for seed in (0, 1)
+    ]
+    axes = noise_bars([_member(folder) for folder in folders]).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.5"]
+    heights = [[bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, "patches")]
+    assert heights == [pytest.approx([0.75, 0.5])] * 2
+
+
+def test_a_missing_bar_is_a_gap(tmp_path):
+    folders = [make_run(tmp_path, "cfn", 0, noise=noise) for noise in (0.0, 0.5)] + [make_run(tmp_path, "rnd", 0)]
+    axes = noise_bars([_member(folder) for folder in folders]).axes[0]
+    heights = [bar.get_height() for bars in axes.containers if hasattr(bars, "patches") for bar in bars]
+    assert heights == pytest.approx([0.5, 0.5, 0.5, np.nan], nan_ok=True)
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
