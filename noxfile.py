@@ -30,7 +30,7 @@ def slow(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Speed, measured side by side; wants an otherwise idle machine."""
-    install_project(session, "test")
+    install_project(session, "bench")
     session.run("pytest", "-m", "bench", "-s", "-p", "no:randomly", *session.posargs)
 
 

@@ -17,9 +17,9 @@ from cfn import nets
 from cfn.bonuses.base import Bonus
 from cfn.errors import UsageError
 from cfn.optim import RMSProp
-from cfn.types import Array, Metrics, NonNegativeFloat, PositiveFloat, State
+from cfn.types import Array, Metrics, NonNegativeFloat, Positive, PositiveFloat, State
 
-SIDE, LEVELS = 42, 8
+LEVELS = 8
 CHANNELS, EMBEDDING = 16, 4
 
 
@@ -56,13 +56,17 @@ class GatedLayer(nn.Module):
 
 
 class PixelCNN(nn.Module):
-    """The density of a 42x42 image with 8 grey levels, pixel by pixel."""
+    """The density of an image with 8 grey levels, pixel by pixel.
 
-    def __init__(self) -> None:
+    Args:
+        side: Its height and width.
+    """
+
+    def __init__(self, side: int) -> None:
         super().__init__()
         self.first = MaskedConv2d(1, CHANNELS, 7, sees_itself=False)
         self.layers = nn.ModuleList([GatedLayer(), GatedLayer()])
-        self.embedding = nn.Parameter(0.05 * torch.randn(1, EMBEDDING, SIDE, SIDE))
+        self.embedding = nn.Parameter(0.05 * torch.randn(1, EMBEDDING, side, side))
         self.head = nn.Sequential(nn.Conv2d(CHANNELS, 64, 1), nn.ReLU(), nn.Conv2d(64, LEVELS, 1))
 
     def forward(self, levels: Tensor) -> Tensor:
@@ -84,6 +88,7 @@ class PixelCNNBonus(Bonus):
         scale: lambda of Eq. 1.
         gain_scale: c, the paper's "prediction gain scale".
         lr: Learning rate of RMSProp.
+        side: Height and width to which images are resized.
     """
 
     def __init__(
@@ -94,17 +99,18 @@ class PixelCNNBonus(Bonus):
         scale: NonNegativeFloat = 0.5,
         gain_scale: PositiveFloat = 0.5,
         lr: PositiveFloat = 1e-4,
+        side: Positive = 42,
     ) -> None:
         if (shape := nets.image_shape(observation_space)) is None or shape[0] != 1:
             raise UsageError(
                 f"bonus=pixelcnn is a model of grey images, and this environment observes {observation_space}: "
                 "use bonus=cfn or bonus=rnd"
             )
-        self.scale, self._gain_scale = scale, gain_scale
+        self.scale, self._gain_scale, self._side = scale, gain_scale, side
         self._device = torch.device(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self._net = PixelCNN().to(self._device)
+            self._net = PixelCNN(side).to(self._device)
         self._optimizer = RMSProp(self._net.parameters(), lr)
         self._steps = 0
         self._losses: list[float] = []
@@ -148,7 +154,7 @@ class PixelCNNBonus(Bonus):
     def _learn(self, levels: Tensor) -> float:
         before = self._net(levels[None])
         self._optimizer.zero_grad()
-        loss = -before.mean() / SIDE**2
+        loss = -before.mean() / self._side**2
         loss.backward()
         self._optimizer.step()
         self._steps += 1
@@ -159,7 +165,7 @@ class PixelCNNBonus(Bonus):
         return float(np.sqrt(max(np.expm1(exponent), 0.0)))
 
     def _quantized(self, observations: Array) -> Tensor:
-        """42x42 images of grey levels 0 to 7."""
+        """Images of the network's size, of grey levels 0 to 7."""
         images = nets.to_tensor(observations, self._device)
-        small = functional.interpolate(images, (SIDE, SIDE), mode="bilinear", align_corners=False)
+        small = functional.interpolate(images, (self._side, self._side), mode="bilinear", align_corners=False)
         return (small * 255 * LEVELS / 256).long().squeeze(1).clamp_(max=LEVELS - 1)

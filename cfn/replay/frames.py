@@ -9,6 +9,10 @@ import numpy as np
 from cfn.types import Array
 
 
+GROWTH = 2**26
+"""Bytes by which a store grows at the most, so that little is reserved that may never be needed."""
+
+
 class FrameStore:
     """Observations by slot. Putting in one that is there already only counts a reference.
 
@@ -94,10 +98,9 @@ class FrameStore:
         slot = len(self._contents)
         self._contents.append(b"")
         if slot == len(self._frames):
-            self._references, self._frames, self.features = (
-                np.concatenate([a, np.zeros((max(256, len(a)), *a.shape[1:]), a.dtype)])
-                for a in (self._references, self._frames, self.features)
-            )
+            grown = slot + min(max(256, slot), max(256, GROWTH // max(self._frames[:1].nbytes, 1)))
+            for array in (self._references, self._frames, self.features):  # in place: never two copies of the frames
+                array.resize((grown, *array.shape[1:]), refcheck=False)
         return slot
 
 

@@ -6,13 +6,15 @@ import pytest
 import torch
 from looks import IMAGES, VECTORS, image
 
-from cfn.bonuses.pixelcnn import LEVELS, SIDE, PixelCNN, PixelCNNBonus
+from cfn.bonuses.pixelcnn import LEVELS, PixelCNN, PixelCNNBonus
 from cfn.errors import UsageError
+
+SIDE = 42
 
 
 def test_each_pixel_depends_only_on_those_before_it():
     torch.manual_seed(0)
-    net = PixelCNN()
+    net = PixelCNN(SIDE)
     levels = torch.randint(LEVELS, (1, SIDE, SIDE))
     logits = []
     net.head[-1].register_forward_hook(lambda module, inputs, output: logits.append(output.detach()))
@@ -31,7 +33,7 @@ def test_each_pixel_depends_only_on_those_before_it():
 def test_it_is_a_density():
     """Over one pixel, all else fixed, the probabilities of the last pixel's levels sum to 1."""
     torch.manual_seed(0)
-    net = PixelCNN()
+    net = PixelCNN(SIDE)
     levels = torch.randint(LEVELS, (1, SIDE, SIDE)).repeat(LEVELS, 1, 1)
     levels[:, -1, -1] = torch.arange(LEVELS)
     with torch.no_grad():
@@ -56,6 +58,14 @@ def test_images_are_made_small_and_grey():
     levels = bonus._quantized(picture[None])[0]
     assert levels.shape == (42, 42)
     assert (levels[0, 1], levels[2, 2], int(levels.sum())) == (7, 100 * 8 // 256, 7 + 100 * 8 // 256)
+
+
+def test_it_can_model_smaller_images():
+    bonus = PixelCNNBonus(gym.spaces.Box(0, 255, (21, 21), np.uint8), side=21)
+    pictures = np.zeros((1, 21, 21), np.uint8)
+    pictures[0, 3, 5] = 255
+    assert (bonus._quantized(pictures).numpy() == pictures // 255 * 7).all(), "not resized, and so unchanged"
+    assert bonus.observe(pictures).shape == (1,)
 
 
 def test_the_bonus_is_that_of_the_prediction_gain():

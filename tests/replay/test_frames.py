@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cfn.replay import frames
 from cfn.replay.frames import FrameStore
 
 
@@ -39,6 +40,20 @@ def test_freed_slots_are_used_again():
         store.release(np.array([slot]))
     assert slot < 4
     assert len(store) == 0
+
+
+def test_it_grows_by_little_and_keeps_what_it_has(monkeypatch):
+    monkeypatch.setattr(frames, "GROWTH", 4000)
+    store = FrameStore((4,), np.uint16)
+    store.keep_features(2)
+    images = np.random.default_rng(0).integers(2**16, size=(3000, 4), dtype=np.uint16)
+    slots = np.array([store.put(image) for image in images])
+    store.features[slots] = images[:, :2]
+    slots = np.concatenate([slots, [store.put(image + 1) for image in images]])
+    assert (store[slots] == np.concatenate([images, images + 1])).all()
+    assert (store.features[slots[:3000]] == images[:, :2]).all()
+    assert np.isnan(store.features[slots[3000:]]).all()
+    assert len(store._frames) <= 6000 + 4000 // 8
 
 
 def test_its_state_can_be_saved():

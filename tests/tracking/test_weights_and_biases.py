@@ -27,7 +27,9 @@ def the_file(tmp_path):
 
 
 def test_an_offline_run_holds_curves_pictures_table_and_config(cfn, tmp_path):
-    done = cfn("train", "steps=400", "eval.every=200", "env.size=7", "env.image_size=14", "tracker.tags=[mine]")
+    done = cfn(
+        "train", "agent=random", "bonus=count", "steps=400", "eval.every=200", "env.size=7", "tracker.tags=[mine]"
+    )
     assert done.returncode == 0, done.stderr
     (folder,) = (path.parent for path in tmp_path.rglob("metrics.jsonl"))
     path = the_file(folder)
@@ -50,7 +52,7 @@ def test_an_offline_run_holds_curves_pictures_table_and_config(cfn, tmp_path):
     assert len(content["data"]) == written[-1]["explore/states"]
 
     (start,) = (record.run for record in records(path) if record.HasField("run"))
-    assert start.run_group == "gridworld_small/random-count env.image_size=14 env.size=7"
+    assert start.run_group == "gridworld_small/random-count env.size=7"
     assert set(start.tags) == {"gridworld_small", "random", "count", "mine"}
     config = {item.key: json.loads(item.value_json) for item in start.config.update}
     assert config["env"]["size"] == 7

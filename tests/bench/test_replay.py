@@ -1,0 +1,48 @@
+"""How much memory the agent's replay takes; in a process of its own, by what the process holds."""
+
+import subprocess
+import sys
+
+import pytest
+
+MEMORY = """
+import os, numpy as np
+from cfn.replay.frames import FrameStore
+from cfn.replay.n_step import Transition
+from cfn.replay.transitions import TransitionReplay
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def peak():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+def fill(capacity, steps):
+    store = FrameStore((84, 84), np.uint8)
+    replay = TransitionReplay(capacity, 4, store, np.zeros((), np.int64))
+    rng = np.random.default_rng(0)
+    stack = np.array([store.put(np.zeros((84, 84), np.uint8)) for _ in range(4)], np.int32)
+    for step in range(steps):
+        slot = store.put(np.frombuffer(rng.bytes(84 * 84), np.uint8).reshape(84, 84))
+        following = np.append(stack[1:], slot).astype(np.int32)
+        store.hold(following[:3])
+        replay.add(Transition(stack, 0, 0.0, 0.99, following))
+        stack = following
+    return replay
+fill(1000, 2000)
+before = resident()
+replay = fill(1_000_000, 1_000_000)
+batch = replay.sample(32, np.random.default_rng(0))
+assert batch.states.shape == (32, 84, 84, 4)
+print(peak() - before, len(replay.frames), len(replay))
+"""
+
+
+@pytest.mark.bench
+def test_a_million_atari_sized_transitions_fit_in_8_gb():
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stderr
+    peak, frames, entries = map(int, done.stdout.split())
+    print(
+        f"\n{entries:,} transitions, stacks of 4, {frames:,} distinct frames of 84x84: {peak / 1e9:.2f} GB at the peak"
+    )
+    assert entries == 1_000_000
+    assert frames == 1_000_001, "every frame is another, which is the worst case"
+    assert peak <= 8e9
