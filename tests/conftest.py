@@ -30,7 +30,7 @@ def cfn(tmp_path):
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             stdin=subprocess.DEVNULL,
         )
 

@@ -1,0 +1,49 @@
+"""Does it learn? The commands that the README promises something of, whole; minutes each."""
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+from metrics import rows
+
+from cfn.config import CONF
+from cfn.envs.gridworld import MOVES
+
+
+def returns(folder):
+    return [row["train/return"] for row in rows(folder) if "train/return" in row]
+
+
+@pytest.mark.slow
+def test_the_bare_command_finds_the_goal_and_without_the_bonus_does_not(cfn, run_folders):
+    done = cfn("train", "-m", "bonus=cfn,none", "tracker=none")
+    assert done.returncode == 0, done.stderr
+    with_bonus, without = (returns(folder) for folder in run_folders())
+    assert sum(with_bonus[-20:]) >= 18
+    assert sum(without) == 0
+
+
+@pytest.mark.slow
+def test_rainbow_balances_a_pole(cfn, run_folders):
+    done = cfn("train", "env=gym", "env.id=CartPole-v1", "steps=30000", "tracker=none")
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= 450
+
+
+def test_a_random_walk_practically_never_reaches_the_goal_of_the_bare_command():
+    """The probability, exactly: where a random walk is after each step of an episode, the goal keeping what arrives."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config")
+    size, limit = config.env.size, config.env.max_steps
+    place, arrived = np.zeros((size, size)), 0.0
+    place[0, 0] = 1
+    for _ in range(limit):
+        moved = np.zeros_like(place)
+        for dx, dy in MOVES:
+            x, y = (np.clip(np.arange(size) + d, 0, size - 1) for d in (dx, dy))
+            np.add.at(moved, np.ix_(x, y), place / len(MOVES))
+        arrived += moved[-1, -1]
+        moved[-1, -1] = 0
+        place = moved
+    assert arrived == pytest.approx(9.6e-7, rel=0.01)
+    assert arrived * config.steps / limit < 1e-3
