@@ -149,8 +149,8 @@ def _checked_value(key: str, hint: Any, value: Any) -> Any:
     try:
         checked = TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
-        wanted = dict.fromkeys(re.sub("^Input should be ", "", e["msg"]) for e in error.errors())
-        raise UsageError(f"{key}={value}: should be {' or '.join(wanted)}") from error
+        wanted = dict.fromkeys(re.sub("^(Input|Value) should | after validation", "", e["msg"]) for e in error.errors())
+        raise UsageError(f"{key}={value}: should {' or '.join(wanted).replace(' or be ', ' or ')}") from error
     if isinstance(value, bool) and not isinstance(checked, bool):
         raise UsageError(f"{key}={value}: should be a number, not true or false")
     return checked

@@ -18,6 +18,7 @@ State = tuple[int, ...]
 
 Positive = Annotated[int, Ge(1)]
 NonNegative = Annotated[int, Ge(0)]
+Finite = Annotated[float, Gt(-math.inf), Lt(math.inf)]
 PositiveFloat = Annotated[float, Gt(0), Lt(math.inf)]
 NonNegativeFloat = Annotated[float, Ge(0), Lt(math.inf)]
 Probability = Annotated[float, Ge(0), Le(1)]

@@ -92,6 +92,8 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["env=gym", "env.id=Pendulum-v1"], "use agent=sac"),
         (["agent.atoms=1"], "agent.atoms=1: should be greater than or equal to 2"),
         (["agent.vmin=11"], "agent.vmin: 11.0 is not below vmax=2.0"),
+        (["agent.vmin=-inf"], "agent.vmin=-inf: should be greater than -inf"),
+        (["agent.channels=[1,2]"], "agent.channels=[1, 2]: should have at least 3 items, not 2"),
         (["agent.n_step=0"], "agent.n_step=0: should be greater than or equal to 1"),
         ([f"agent.capacity={10**13}"], "agent.capacity: 10,000,000,000,000 entries can grow to"),
         ([f"bonus.capacity={10**13}"], "bonus.capacity: 10,000,000,000,000 entries can grow to"),
@@ -222,11 +224,22 @@ def test_an_experiment_is_one_command(cfn, run_folders):
     assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1", "seed=2"]
 
 
+def test_an_experiment_ends_in_its_figure(cfn, tmp_path, run_folders):
+    short = ("steps=60", "eval.every=30", "suite.rainbow.min_size=20", "suite.cfn.channels=[2,2,2]")
+    done = cfn("train", "experiment=gridworld_curves", "preset=mini", "seed=0", "tracker=none", *short)
+    assert done.returncode == 0, done.stderr
+    assert [folder.parts[-4:-2] for folder in run_folders()] == [
+        ("gridworld_small", f"rainbow-{bonus}") for bonus in ("cfn", "none", "pixelcnn", "rnd")
+    ]
+    (figure,) = (tmp_path / "outputs" / "sweeps").glob("*.png")
+    assert f"The experiment's figure: outputs/sweeps/{figure.name}" in done.stdout
+
+
 def test_any_gymnasium_environment_trains(cfn, run_folders):
     done = cfn("train", "env=gym", "env.id=CartPole-v1", "steps=300", "eval.every=150", "num_envs=3")
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
-    assert folder.parts[-4:-2] == ("CartPole-v1", "random-none")
+    assert folder.parts[-4:-2] == ("CartPole-v1", "rainbow-none")
     assert any("train/return" in row for row in rows(folder))
     assert not any("bonus/mse" in row for row in rows(folder)), "no true states, nothing to compare with"
     assert sorted(path.name for path in (folder / "plots").iterdir()) == ["learning_curve.png"]

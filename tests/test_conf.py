@@ -51,6 +51,19 @@ def test_any_tracker_will_do(tracker):
     assert composed(f"tracker={tracker}")[0].tracker.name == tracker
 
 
+@pytest.mark.parametrize("preset", OPTIONS["preset"])
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_what_an_experiment_sweeps_composes(experiment, preset):
+    """The first run and the last, as the sweeper would have them."""
+    _, hydra = composed(f"experiment={experiment}", f"preset={preset}")
+    for end in (0, -1):
+        values = {k: str(v).split(",")[end] for k, v in hydra.sweeper.params.items() if k != "seed"}
+        config, _ = composed(
+            f"experiment={experiment}", f"preset={preset}", *(f"{k}={value}" for k, value in values.items())
+        )
+        assert all(getattr(config, k).name == v for k, v in values.items() if k in GROUPS)
+
+
 def test_every_experiment_has_every_preset_and_only_they_do():
     for preset in OPTIONS["preset"]:
         assert {p.stem for p in (CONF / "preset" / preset).glob("*.yaml")} == set(OPTIONS["experiment"]) - {"none"}

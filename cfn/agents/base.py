@@ -9,9 +9,9 @@ from cfn.types import Array, Metrics
 class Agent(ABC):
     """Acts on batches of observations and learns from what came of it.
 
-    The loop offers a constructor `observation_space`, `action_space`, `seed` and `device`, of which it takes what it
-    names; its other arguments are the keys of the agent's config, with the paper's defaults, and their annotations
-    the schema.
+    The loop offers a constructor `observation_space`, `action_space`, `seed`, `device` and more (`config.OFFERED`), of
+    which it takes what it names; its other arguments are the keys of the agent's config, with the paper's defaults,
+    and their annotations the schema.
 
     Attributes:
         update_period: Environment steps per call of `update`.

@@ -15,8 +15,11 @@ class Support:
     """
 
     def __init__(self, atoms: int, vmin: float, vmax: float, device: torch.device) -> None:
-        self.vmin, self.vmax = vmin, vmax
+        self._vmin, self._vmax = vmin, vmax
         self.atoms = torch.linspace(vmin, vmax, atoms, device=device)
+        self._places = torch.linspace(
+            vmin, vmax, atoms, dtype=torch.float64
+        )  # on the CPU: not all devices have doubles
 
     def mean(self, logits: Tensor) -> Tensor:
         """The expected return of each distribution (last dimension: atoms)."""
@@ -29,15 +32,15 @@ class Support:
 
         Args:
             probabilities: (batch, atoms).
-            rewards: (batch,).
-            discounts: (batch,).
+            rewards: (batch,), on the CPU, where replay buffers are.
+            discounts: (batch,), likewise.
         """
         last = len(self.atoms) - 1
-        moved = (rewards[:, None] + discounts[:, None] * self.atoms).clamp(self.vmin, self.vmax)
-        position = ((moved - self.vmin) * (last / (self.vmax - self.vmin))).clamp(0, last)
+        moved = (rewards[:, None] + discounts[:, None] * self._places).clamp(self._vmin, self._vmax)
+        position = ((moved - self._vmin) * (last / (self._vmax - self._vmin))).clamp(0, last)
         below = position.floor()
-        share = position - below  # of the upper neighbour
-        index = below.long()
+        share = (position - below).to(probabilities)  # of the upper neighbour
+        index = below.long().to(probabilities.device)
         projected = torch.zeros_like(probabilities)
         projected.scatter_add_(1, index, probabilities * (1 - share))
         projected.scatter_add_(1, (index + 1).clamp(max=last), probabilities * share)

@@ -14,7 +14,8 @@ from cfn import nets
 class NoisyLinear(nn.Linear):
     """A linear layer with factorised Gaussian noise in place of epsilon (Fortunato et al., 2018).
 
-    Noise is drawn by `redraw`, and switched off, as for evaluations, by `noise_on = False`.
+    Noise is drawn by `redraw`, and switched off, as for evaluations, by `noise_on = False`. Means begin as PyTorch's
+    linear layers do: uniform within 1 / sqrt(inputs).
 
     Args:
         inputs: Of the layer.
@@ -51,14 +52,14 @@ class NoisyLinear(nn.Linear):
 class QNetwork(nn.Module):
     """Observations to logits (batch, actions, atoms).
 
-    Images go through the Nature network's convolutions (Mnih et al., 2015) and one hidden layer, vectors through hidden
+    Images go through the Nature network's convolutions (Mnih et al., 2015) and hidden layers, vectors through hidden
     layers alone.
 
     Args:
         space: Observations: stacked images or vectors.
         actions: How many.
         atoms: Per distribution.
-        hidden: Of the hidden layers; images take the last only.
+        hidden: Of the hidden layers.
         channels: Of the convolutions.
         dueling: Whether values and advantages have streams of their own (Wang et al., 2016).
         noisy: Whether the layers after the body are noisy.
@@ -77,18 +78,18 @@ class QNetwork(nn.Module):
         super().__init__()
         if shape := nets.image_shape(space):
             self.body, size = nets.convolutions(shape, channels, slope=0.0)
-            layers = [size, hidden[-1]]
         elif length := nets.vector_size(space):
-            self.body, layers = nn.Sequential(), [length, *hidden]
+            self.body, size = nn.Sequential(), length
         else:
             raise nets.refuse(space)
+        layers = [size, *hidden]
         linear = NoisyLinear if noisy else nn.Linear
         self._shape = (-1, actions, atoms)
         self.advantages = nets.perceptron(*layers, actions * atoms, slope=0.0, linear=linear)
         self.values = nets.perceptron(*layers, atoms, slope=0.0, linear=linear) if dueling else None
         self.noisy_layers = [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
         for layer in self.modules():
-            if isinstance(layer, nn.Linear | nn.Conv2d):
+            if isinstance(layer, nn.Linear | nn.Conv2d) and not isinstance(layer, NoisyLinear):
                 bound = math.sqrt(math.sqrt(3) / layer.weight[0].numel())  # Dopamine's variance scaling
                 nn.init.uniform_(layer.weight, -bound, bound)
                 if layer.bias is not None:

@@ -2,7 +2,8 @@
 
 Departures from the original Rainbow, all of them Dopamine's: no double Q-learning, no dueling streams and no noisy
 networks unless asked for; priorities are square roots of the loss; importance weights are 1 / sqrt(priority) from the
-first step to the last.
+first step to the last. Departures from Dopamine: samples are drawn independently, not one from each stratum; the noisy
+layers are initialised as Fortunato et al. (2018) do it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from cfn.errors import BadValueError, UsageError
 from cfn.replay.frames import FrameStore
 from cfn.replay.n_step import NStep
 from cfn.replay.transitions import TransitionReplay
-from cfn.types import Array, Metrics, NonNegative, Positive, PositiveFloat, Probability
+from cfn.types import Array, Finite, Metrics, NonNegative, Positive, PositiveFloat, Probability
 
 ADAM_EPSILON = 1.5e-4
 
@@ -55,12 +56,12 @@ class RainbowAgent(Agent):
         vmax: The highest.
         epsilon: Probability of a random action, once decayed. It is 1 until learning begins.
         epsilon_decay: Steps from there on, over which it falls to `epsilon`.
-        eval_epsilon: The same in evaluations.
+        eval_epsilon: The same in evaluations, noisy or not.
         double: Whether the network chooses the action whose value its target tells (van Hasselt et al., 2016).
         dueling: Whether values and advantages have streams of their own.
         noisy: Whether noisy layers explore in place of epsilon: the paper's baseline "Rainbow".
         channels: Of the three convolutions, for images.
-        hidden: Of the hidden layers; for images, of which the last is taken.
+        hidden: Of the hidden layers, after the convolutions if there are any.
     """
 
     def __init__(
@@ -82,8 +83,8 @@ class RainbowAgent(Agent):
         update_period: Positive = 1,
         target_period: Positive = 500,
         atoms: Annotated[int, Ge(2)] = 51,
-        vmin: float = -10.0,
-        vmax: float = 10.0,
+        vmin: Finite = -10.0,
+        vmax: Finite = 10.0,
         epsilon: Probability = 0.001,
         epsilon_decay: NonNegative = 1000,
         eval_epsilon: Probability = 0.001,
@@ -94,12 +95,14 @@ class RainbowAgent(Agent):
         hidden: Annotated[Sequence[Positive], Len(1)] = (512,),
     ) -> None:
         if not isinstance(action_space, gym.spaces.Discrete):
-            raise UsageError(f"agent=rainbow chooses among numbered actions, not from {action_space}: use agent=sac")
+            raise UsageError(
+                f"agent=rainbow chooses among numbered actions, not from {action_space}: use agent=sac, which learns "
+                "continuous ones, or agent=random"
+            )
         if vmin >= vmax:
             raise BadValueError("vmin", f"{vmin} is not below vmax={vmax}: the returns in between are what is learned")
-        if capacity < max(batch_size, min_size):
-            needed = f"batch_size={batch_size}" if capacity < batch_size else f"min_size={min_size}"
-            raise BadValueError("capacity", f"{capacity} transitions never reach {needed}: learning would not begin")
+        if capacity < batch_size:
+            raise BadValueError("capacity", f"{capacity} transitions cannot fill a batch of batch_size={batch_size}")
         shape, action = observation_space.shape or (), np.zeros((), np.int64)
         shape = shape[:-1] if frame_stack > 1 else shape
         frame = FrameStore.bytes_of(shape, observation_space.dtype)
@@ -185,11 +188,9 @@ class RainbowAgent(Agent):
         if self._steps < self._min_size or len(self._replay) == 0:
             return {}
         batch = self._replay.sample(self._batch_size, self._sample_rng)
-        actions, rewards, discounts, weights = (
-            torch.from_numpy(a).to(self._device) for a in (batch.actions, batch.rewards, batch.discounts, batch.weights)
-        )
+        actions, weights = (torch.from_numpy(a).to(self._device) for a in (batch.actions, batch.weights))
         rows = torch.arange(len(actions), device=self._device)
-        target = self._target_distribution(batch.next_states, rewards, discounts)
+        target = self._target_distribution(batch.next_states, batch.rewards, batch.discounts)
         self._draw_noise(self._net, True)
         logits = self._net(nets.to_tensor(batch.states, self._device))[rows, actions]
         losses = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1)
@@ -204,7 +205,7 @@ class RainbowAgent(Agent):
         return {"agent/loss": float(loss.detach())}
 
     @torch.no_grad()
-    def _target_distribution(self, next_states: Array, rewards: Tensor, discounts: Tensor) -> Tensor:
+    def _target_distribution(self, next_states: Array, rewards: Array, discounts: Array) -> Tensor:
         """Of reward + discount * Z(s', a*): a* is the target network's choice, or with `double` the network's own."""
         inputs = nets.to_tensor(next_states, self._device)
         self._draw_noise(self._target, True)
@@ -215,7 +216,7 @@ class RainbowAgent(Agent):
             chooser = self._net(inputs)
         best = self._support.mean(chooser).argmax(dim=1)
         probabilities = logits[torch.arange(len(best), device=self._device), best].softmax(dim=1)
-        return self._support.project(probabilities, rewards, discounts)
+        return self._support.project(probabilities, torch.from_numpy(rewards), torch.from_numpy(discounts))
 
     def _draw_noise(self, net: QNetwork, on: bool) -> None:
         for layer in net.noisy_layers:

@@ -1,6 +1,7 @@
 """The figures of experiments: several runs in one picture, laid out as in the paper."""
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from cfn.analysis.files import Series, latest_counts, read_config, read_metrics, read_summary
 from cfn.analysis.plots import decorate, show_steps
 
-COLOURS = ("#3366aa", "#dd7711", "#448844", "#aa3344")
+COLOURS = ("#3366aa", "#dd7711", "#448844", "#aa3344", "#775599", "#777777", "#117788", "#bb8899")
 BONUSES = {"cfn": "CFN", "pixelcnn": "PixelCNN", "rnd": "RND", "count": "true counts", "none": "no bonus"}
 
 
@@ -53,7 +54,7 @@ def ablation(members: Sequence[Member]) -> Figure:
     halves: Any = figure.subfigures(2, 1, height_ratios=(1.1, 1))
     above, below = halves
     axes = above.subplots()
-    for method, colour in zip(methods, COLOURS, strict=False):
+    for method, colour in zip(methods, cycle(COLOURS)):
         steps, mean, error = _mean_and_error([m.folder for m in members if m.method == method], "bonus/mse")
         _band(axes, steps, mean, error, colour, method)
     steps, floor, _ = _mean_and_error([m.folder for m in members], "bonus/floor_mse")
@@ -71,9 +72,11 @@ def curves(members: Sequence[Member]) -> Figure:
     """Figure 4, left: the mean return of evaluations over time, with standard errors over seeds."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    for method, colour in zip(dict.fromkeys(m.method for m in members), COLOURS, strict=False):
+    for method, colour in zip(dict.fromkeys(m.method for m in members), cycle(COLOURS)):
         runs = [m.folder for m in members if m.method == method]
-        _band(axes, *_mean_and_error(runs, "eval/return"), colour, f"{method} ({len(runs)} seeds)")
+        _band(
+            axes, *_mean_and_error(runs, "eval/return"), colour, f"{method} ({len(runs)} seed{'s' * (len(runs) > 1)})"
+        )
     axes.set_ylim(-0.05, 1.05)
     decorate(axes, "environment steps", "return of an episode", "Evaluations, mean and standard error")
     show_steps(axes)
@@ -87,7 +90,7 @@ def noise_bars(members: Sequence[Member]) -> Figure:
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     width = 0.8 / len(methods)
-    for i, (method, colour) in enumerate(zip(methods, COLOURS, strict=False)):
+    for i, (method, colour) in enumerate(zip(methods, cycle(COLOURS))):
         means, errors = np.transpose(
             [
                 _mean_over_runs(
@@ -120,7 +123,9 @@ FIGURES: dict[str, Callable[[Sequence[Member]], Figure]] = {
 def _member(folder: Path) -> Member:
     summary, config = read_summary(folder), read_config(folder)
     name, noise = summary["bonus"], config["env"].get("action_noise", 0.0)
-    method = "noisy Rainbow" if config["agent"].get("noisy") else _method(name, config["bonus"])
+    method = _method(name, config["bonus"])
+    if config["agent"].get("noisy"):  # the paper's baseline, if nothing else explores
+        method = "noisy Rainbow" if name == "none" else f"{method}, noisy"
     return Member(folder, summary["env"], method, noise, counts=name != "rnd")
 
 

@@ -10,10 +10,10 @@ from cfn.types import Array, Metrics, State
 class Bonus(ABC):
     """Turns visited states into intrinsic rewards (lambda * B(s) of Eq. 1).
 
-    The loop offers a constructor `observation_space`, `seed` and `device`, of which it takes what it names; its other
-    arguments are the keys of the bonus's config, with the paper's defaults, and their annotations the schema.
-    Observations come in batches. The true states are there for the oracle alone; a bonus that is to work in the world
-    must not look at them.
+    The loop offers a constructor `observation_space`, `seed`, `device` and more (`config.OFFERED`), of which it takes
+    what it names; its other arguments are the keys of the bonus's config, with the paper's defaults, and their
+    annotations the schema. Observations come in batches. The true states are there for the oracle alone; a bonus that
+    is to work in the world must not look at them.
 
     Attributes:
         update_period: Environment steps per call of `update`.

@@ -8,6 +8,8 @@ import numpy as np
 
 from cfn.types import Array
 
+OVERHEAD = 160
+"""Bytes beside each frame: its digest, its place in the dictionary, its references."""
 
 GROWTH = 2**26
 """Bytes by which a store grows at the most, so that little is reserved that may never be needed."""
@@ -31,8 +33,8 @@ class FrameStore:
 
     @staticmethod
     def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
-        """What one frame takes."""
-        return math.prod(shape) * int(np.dtype(dtype).itemsize)
+        """What one frame takes, with what is kept to find and to count it."""
+        return math.prod(shape) * int(np.dtype(dtype).itemsize) + OVERHEAD
 
     def __len__(self) -> int:
         """How many distinct frames there are."""
