@@ -90,6 +90,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),
         (["bonus=pixelcnn", "env=gym", "env.id=CartPole-v1"], "use bonus=cfn or bonus=rnd"),
         (["env=gym", "env.id=Pendulum-v1"], "use agent=sac"),
+        (["agent=sac"], "agent=sac chooses continuous actions, not from Discrete(4): use agent=rainbow"),
         (["agent.atoms=1"], "agent.atoms=1: should be greater than or equal to 2"),
         (["agent.vmin=11"], "agent.vmin: 11.0 is not below vmax=2.0"),
         (["agent.vmin=-inf"], "agent.vmin=-inf: should be greater than -inf"),
@@ -243,6 +244,19 @@ def test_any_gymnasium_environment_trains(cfn, run_folders):
     assert any("train/return" in row for row in rows(folder))
     assert not any("bonus/mse" in row for row in rows(folder)), "no true states, nothing to compare with"
     assert sorted(path.name for path in (folder / "plots").iterdir()) == ["learning_curve.png"]
+
+
+def test_continuous_actions_train_with_a_bonus(cfn, run_folders):
+    short = ("steps=400", "eval.every=200", "eval.episodes=1", "agent.min_size=100", "bonus.min_size=100")
+    done = cfn(
+        "train", "env=gym", "env.id=Pendulum-v1", "env.bin=0.5", "agent=sac", "bonus=cfn", "tracker=none",
+        "num_envs=2", "bonus.batch_size=64", *short,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    assert folder.parts[-4:-2] == ("Pendulum-v1", "sac-cfn")
+    names = {name for row in rows(folder) for name in row}
+    assert {"agent/loss", "agent/temperature", "bonus/loss", "bonus/mse", "train/return"} <= names
 
 
 @pytest.mark.parametrize("bonus", ["cfn", "rnd", "pixelcnn"])

@@ -30,6 +30,14 @@ def test_rainbow_balances_a_pole(cfn, run_folders):
     assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= 450
 
 
+@pytest.mark.slow
+def test_sac_swings_a_pendulum_up(cfn, run_folders):
+    done = cfn("train", "env=gym", "env.id=Pendulum-v1", "agent=sac", "steps=20000", "tracker=none")
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= -250
+
+
 def test_a_random_walk_practically_never_reaches_the_goal_of_the_bare_command():
     """The probability, exactly: where a random walk is after each step of an episode, the goal keeping what arrives."""
     with initialize_config_dir(str(CONF), version_base="1.3"):

@@ -22,7 +22,7 @@ from cfn.agents.categorical import Support
 from cfn.agents.q_network import QNetwork
 from cfn.errors import BadValueError, UsageError
 from cfn.replay.frames import FrameStore
-from cfn.replay.n_step import NStep
+from cfn.replay.recorder import Recorder
 from cfn.replay.transitions import TransitionReplay
 from cfn.types import Array, Finite, Metrics, NonNegative, Positive, PositiveFloat, Probability
 
@@ -111,7 +111,7 @@ class RainbowAgent(Agent):
         self.update_period = update_period
         self._device = torch.device(device)
         self._actions, self._first_action = int(action_space.n), int(action_space.start)
-        self._stack, self._batch_size, self._min_size = frame_stack, batch_size, max(min_size, 1)
+        self._batch_size, self._min_size = batch_size, max(min_size, 1)
         self._target_period, self._double, self._noisy = target_period, double, noisy
         self._epsilon, self._epsilon_decay, self._eval_epsilon = epsilon, epsilon_decay, eval_epsilon
         self._steps = self._updates = 0
@@ -130,8 +130,7 @@ class RainbowAgent(Agent):
         if frames is None:  # an empty store is false
             frames = FrameStore(shape, observation_space.dtype)
         self._replay = TransitionReplay(capacity, frame_stack, frames, action)
-        self._windows = [NStep[Array](n_step, gamma) for _ in range(num_envs)]
-        self._states: list[Array | None] = [None] * num_envs  # slots of each environment's current stack
+        self._recorder = Recorder(self._replay, num_envs, n_step, gamma)
 
     @torch.no_grad()
     def act(self, observations: Array, explore: bool = True) -> Array:
@@ -165,23 +164,9 @@ class RainbowAgent(Agent):
         truncated: Array,
     ) -> None:
         """Add each environment's step to its n-step window, and what that completes to the replay."""
-        frames = self._replay.frames
-        for i, (window, ended, cut) in enumerate(
-            zip(self._windows, terminated.tolist(), truncated.tolist(), strict=True)
-        ):
-            state = self._states[i]
-            if state is None:
-                state = np.array([frames.put(frame) for frame in self._frames_of(observations[i])], np.int32)
-            newest = frames.put(self._frames_of(next_observations[i])[-1])
-            frames.hold(state[1:])
-            next_state = np.array([*state[1:], newest], np.int32)
-            action = actions[i] - self._first_action
-            for transition in window.add(state, action, float(rewards[i]), next_state, ended, cut):
-                self._replay.add(transition)
-            if ended or cut:
-                frames.release(next_state)
-            self._states[i] = None if ended or cut else next_state
-        self._steps += len(self._windows)
+        actions = actions - self._first_action
+        self._recorder.add(observations, actions, rewards, next_observations, terminated, truncated)
+        self._steps += len(observations)
 
     def update(self) -> Metrics:
         """One step towards the projected distribution of reward + discount * Z(s', a*)."""
@@ -224,20 +209,15 @@ class RainbowAgent(Agent):
             if on:
                 layer.redraw(self._noise_rng)
 
-    def _frames_of(self, observation: Array) -> list[Array]:
-        """The frames that an observation is made of, the newest last."""
-        return [observation] if self._stack == 1 else [observation[..., i] for i in range(self._stack)]
-
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, replay with its frames and priorities, open windows, steps, and the generators."""
+        """Networks, optimiser, replay with frames and priorities, what is being recorded, steps, and the generators."""
         return {
             "net": self._net.state_dict(),
             "target": self._target.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "replay": self._replay.state_dict(),
             "frames": self._replay.frames.state_dict(),
-            "windows": [window.state_dict() for window in self._windows],
-            "states": list(self._states),
+            "recorder": self._recorder.state_dict(),
             "steps": self._steps,
             "updates": self._updates,
             "rngs": [rng.bit_generator.state for rng in self._rngs],
@@ -251,9 +231,7 @@ class RainbowAgent(Agent):
         self._optimizer.load_state_dict(state["optimizer"])
         self._replay.load_state_dict(state["replay"])
         self._replay.frames.load_state_dict(state["frames"])
-        for window, saved in zip(self._windows, state["windows"], strict=True):
-            window.load_state_dict(saved)
-        self._states = list(state["states"])
+        self._recorder.load_state_dict(state["recorder"])
         self._steps, self._updates = state["steps"], state["updates"]
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved

@@ -47,7 +47,7 @@ class TransitionReplay:
     """
 
     def __init__(self, capacity: int, stack: int, frames: FrameStore, action: Array, prioritize: bool = True) -> None:
-        self.frames = frames
+        self.frames, self.stack = frames, stack
         self._capacity = capacity
         self._states, self._next_states = (np.zeros((capacity, stack), np.int32) for _ in range(2))
         self._actions = np.zeros((capacity, *action.shape), action.dtype)
