@@ -72,7 +72,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["env=nosuch"], "env=nosuch: there is no such option; choose from gridworld, gridworld_small, gym"),
+        (["env=nosuch"], "env=nosuch: there is no such option; choose from fetch_pick_and_place, fetch_push"),
         (["env.sizee=3"], "env.sizee is not a key (did you mean env.size?): the keys of env are action_noise"),
         (["env.size=abc"], "env.size=abc: should be a valid integer"),
         (
@@ -90,6 +90,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),
         (["bonus=pixelcnn", "env=gym", "env.id=CartPole-v1"], "use bonus=cfn or bonus=rnd"),
         (["env=gym", "env.id=Pendulum-v1"], "use agent=sac"),
+        (["env=fetch_push", "env.mode=odd"], "env.mode=odd: should be 'default', 'easy', 'medium' or 'hard'"),
         (["agent=sac"], "agent=sac chooses continuous actions, not from Discrete(4): use agent=rainbow"),
         (["agent.atoms=1"], "agent.atoms=1: should be greater than or equal to 2"),
         (["agent.vmin=11"], "agent.vmin: 11.0 is not below vmax=2.0"),
@@ -285,7 +286,7 @@ def test_hydra_shows_the_config_and_the_help(cfn):
     shown = yaml.safe_load(cfn("train", "env=gridworld", "--cfg", "job", "--resolve").stdout)
     assert shown["steps"] == 250_000
     text = cfn("train", "--help").stdout
-    assert "env: gridworld, gridworld_small, gym" in text
+    assert "gridworld, gridworld_small, gym" in text
     assert "steps:" in text
 
 

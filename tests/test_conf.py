@@ -179,5 +179,26 @@ def test_noise_lengthens_episodes():
     assert config.env.build(render_mode=None).max_steps == 300
 
 
+FETCH_TABLES = {  # the columns "Fetch"
+    "sac": {
+        "gamma": 0.99, "lr": 3e-4, "n_step": 3, "min_size": 10_000, "reward_scale": 1, "batch_size": 256,
+        "capacity": 1_000_000, "update_period": 1, "tau": 0.005, "hidden": [256, 256],
+    },
+    "cfn": GRIDWORLD_TABLES["cfn"] | {"scale": 0.001, "normalize": False},
+    "rnd": {"scale": 5e-5, "lr": 1e-4},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["reach", "push", "slide", "pick_and_place"])
+@pytest.mark.parametrize("name", FETCH_TABLES)
+def test_a_fetch_task_brings_sac_and_the_papers_values(task, name):
+    config, _ = composed(f"env=fetch_{task}", *([] if name == "sac" else [f"bonus={name}"]))
+    assert config.agent.name == "sac"
+    keys = (config.agent if name == "sac" else config.bonus).keys
+    assert {key: keys[key] for key in FETCH_TABLES[name]} == FETCH_TABLES[name]
+    assert (config.steps, config.eval.every, config.reward_clip) == (2_000_000, 1_000, 1)
+    assert config.env.keys == {"task": task, "mode": "default", "max_steps": 50, "bin": 0.025}
+
+
 def test_the_configs_are_where_people_look():
     assert {"config.yaml", "base.yaml"} <= {path.name for path in cfn_config.CONF.iterdir()}
