@@ -86,7 +86,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["hydra.run.dir=/proc/nowhere"], "/proc/nowhere: No such file or directory"),
         (["bonus.d=0"], "bonus.d=0: should be greater than or equal to 1"),
         (["bonus.alpha=2"], "bonus.alpha=2: should be less than or equal to 1"),
-        (["bonus.capacity=100"], "bonus.capacity: 100 states cannot fill a batch"),
+        (["bonus.capacity=50"], "bonus.capacity: 50 states cannot fill a batch"),
         (["bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),
         (["bonus=pixelcnn", "env=gym", "env.id=CartPole-v1"], "use bonus=cfn or bonus=rnd"),
         (["env=gym", "env.id=Pendulum-v1"], "use agent=sac"),

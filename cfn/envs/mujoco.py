@@ -28,6 +28,7 @@ def register_tasks() -> None:
     """Make gymnasium-robotics' ids known, and refuse a mujoco on which its tasks do not run as they should."""
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")  # pictures without a display; read when mujoco is imported
+    logging.getLogger("OpenGL").setLevel(logging.WARNING)  # it tells everyone what it could be accelerated by
     import mujoco  # both are slow to import, and most environments need none
 
     if tuple(int(part) for part in mujoco.__version__.split(".")[:2]) >= BROKEN_FROM:
