@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 
 from wandb.proto.wandb_internal_pb2 import Record
 
@@ -19,7 +20,7 @@ def records(path):
             position += left
             continue
         _, length, kind = struct.unpack("<IHB", data[position : position + 7])
-        if kind == 0:
+        if kind == 0 or position + 7 + length > len(data):  # nothing more, or not yet
             break
         parts.append(data[position + 7 : position + 7 + length])
         position += 7 + length
@@ -28,6 +29,14 @@ def records(path):
             record.ParseFromString(b"".join(parts))
             parts = []
             yield record
+
+
+def wait_for_the_end(path, seconds=60):
+    """W&B writes in a process of its own, and may still be at it when a run within this one has ended."""
+    deadline = time.monotonic() + seconds
+    while not any(record.HasField("exit") for record in records(path)):
+        assert time.monotonic() < deadline, "the file never ended"
+        time.sleep(0.05)
 
 
 def history(path):

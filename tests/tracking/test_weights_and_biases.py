@@ -6,7 +6,7 @@ import socket
 
 import pytest
 import wandb
-from wandb_file import history, records
+from wandb_file import history, records, wait_for_the_end
 
 from cfn.run import Run
 from cfn.tracking.weights_and_biases import WandbTracker
@@ -63,6 +63,7 @@ def test_an_offline_run_holds_curves_pictures_table_and_config(cfn, tmp_path):
 
 def test_groups_join_seeds(run, tmp_path):
     WandbTracker(run).finish()
+    wait_for_the_end(the_file(tmp_path))
     (start,) = (record.run for record in records(the_file(tmp_path)) if record.HasField("run"))
     assert (start.run_group, start.display_name) == ("grid/random-count", "grid/random-count seed=3")
 
