@@ -4,27 +4,16 @@ from itertools import product
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
+from composing import composed
 
 from cfn import config as cfn_config
-from cfn.config import CONF, check
+from cfn.config import CONF
 
 GROUPS = ("env", "agent", "bonus")  # what each other's values depend on
 OPTIONS = {
     group: sorted(path.stem for path in (CONF / group).glob("*.yaml"))
     for group in (*GROUPS, "tracker", "experiment", "preset")
 }
-
-
-def composed(*overrides):
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose("config", overrides=list(overrides), return_hydra_config=True)
-    choices = config.hydra.runtime.choices
-    hydra = config.hydra
-    job = config.copy()
-    job._set_flag("struct", False)
-    del job["hydra"]
-    return check(job, choices), hydra
 
 
 @pytest.mark.parametrize("chosen", list(product(*(OPTIONS[group] for group in GROUPS))), ids="-".join)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
+from composing import composed
 from metrics import rows
 
-from cfn.config import CONF
 from cfn.envs.gridworld import MOVES
 
 
@@ -40,9 +39,8 @@ def test_sac_swings_a_pendulum_up(cfn, run_folders):
 
 def test_a_random_walk_practically_never_reaches_the_goal_of_the_bare_command():
     """The probability, exactly: where a random walk is after each step of an episode, the goal keeping what arrives."""
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose("config")
-    size, limit = config.env.size, config.env.max_steps
+    config, _ = composed()
+    size, limit = config.env.keys["size"], config.env.keys["max_steps"]
     place, arrived = np.zeros((size, size)), 0.0
     place[0, 0] = 1
     for _ in range(limit):

@@ -17,9 +17,8 @@ class Support:
     def __init__(self, atoms: int, vmin: float, vmax: float, device: torch.device) -> None:
         self._vmin, self._vmax = vmin, vmax
         self.atoms = torch.linspace(vmin, vmax, atoms, device=device)
-        self._places = torch.linspace(
-            vmin, vmax, atoms, dtype=torch.float64
-        )  # on the CPU: not all devices have doubles
+        # In double precision, on the CPU: not all devices have it.
+        self._places = torch.linspace(vmin, vmax, atoms, dtype=torch.float64)
 
     def mean(self, logits: Tensor) -> Tensor:
         """The expected return of each distribution (last dimension: atoms)."""

@@ -36,6 +36,7 @@ def register_tasks() -> None:
         raise UsageError(
             f"mujoco {mujoco.__version__} is too new for the robotics tasks: pip install 'mujoco<{wanted}'"
         )
+    mujoco.set_mju_user_warning(lambda message: log.debug("MuJoCo: %s", message))  # else it writes a file of its own
     with contextlib.redirect_stderr(io.StringIO()):  # it prints news of tasks that are not ours
         import gymnasium_robotics
     gym.register_envs(gymnasium_robotics)
@@ -54,7 +55,10 @@ class SparseTask(gym.Env[Array, Array]):
     """
 
     def __init__(self, env: gym.Env[Any, Any], size: int, max_steps: int, bin: float) -> None:
+        from mujoco import mjtWarning
+
         self._env, self._max_steps, self._bin = env, max_steps, bin
+        self._bad_numbers = (mjtWarning.mjWARN_BADQPOS, mjtWarning.mjWARN_BADQVEL, mjtWarning.mjWARN_BADQACC)
         self.metadata, self.render_mode = env.metadata, env.render_mode
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
         self.action_space = env.action_space
@@ -96,10 +100,8 @@ class SparseTask(gym.Env[Array, Array]):
 
     def _unstable(self) -> bool:
         """Whether MuJoCo met numbers that are not finite, upon which it silently begins anew."""
-        import mujoco
-
-        bad = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
-        return any(self._env.data.warning[which].number for which in bad)  # type: ignore[attr-defined]
+        warnings = self._env.data.warning  # type: ignore[attr-defined]
+        return any(warnings[kind].number for kind in self._bad_numbers)
 
     def _state(self) -> State:
         return tuple(math.floor(value / self._bin) for value in self._place(self._last).tolist())

@@ -84,13 +84,14 @@ def test_a_picture_needs_no_display():
     except UsageError as error:  # neither EGL nor OSMesa is here
         if "MUJOCO_GL" not in str(error):
             raise
-        pytest.skip(str(error))
+        pytest.skip(f"neither EGL nor OSMesa is on this machine: {error}")
     assert picture.dtype == np.uint8
     assert picture.std() > 10
     env.close()
 
 
-def test_broken_physics_end_an_episode_at_its_last_good_observation(caplog):
+def test_broken_physics_end_an_episode_at_its_last_good_observation(caplog, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     env = Fetch("push", "easy")
     good, _ = env.reset(seed=0)
     env._env.data.qpos[0] = np.nan
@@ -99,6 +100,7 @@ def test_broken_physics_end_an_episode_at_its_last_good_observation(caplog):
     assert (reward, terminated, truncated, env.failures) == (0, False, True, 1)
     assert "no longer finite" in caplog.text
     assert np.isfinite(env.reset(seed=0)[0]).all(), "and the next one begins"
+    assert list(tmp_path.iterdir()) == [], "MuJoCo keeps no log of its own"
     env.close()
 
 

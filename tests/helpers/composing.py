@@ -1,0 +1,17 @@
+"""Composing configs as the command does."""
+
+from hydra import compose, initialize_config_dir
+
+from cfn.config import CONF, check
+
+
+def composed(*overrides):
+    """What `cfn train` with these overrides would run, checked, and Hydra's own part of it."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=list(overrides), return_hydra_config=True)
+    choices = config.hydra.runtime.choices
+    hydra = config.hydra
+    job = config.copy()
+    job._set_flag("struct", False)
+    del job["hydra"]
+    return check(job, choices), hydra
