@@ -65,6 +65,7 @@ class SparseTask(gym.Env[Array, Array]):
         self.failures = 0  # episodes that the physics ended
         self._steps = 0
         self._last = np.zeros(size, np.float32)
+        self._state: State = ()
 
     @abstractmethod
     def _begin(self, seed: int | None) -> Array:
@@ -78,12 +79,16 @@ class SparseTask(gym.Env[Array, Array]):
     def _place(self, observation: Array) -> Array:
         """What is counted: a position."""
 
+    def _over(self) -> tuple[bool, bool]:
+        """Whether an unsolved task cannot be solved any more: (terminated, truncated)."""
+        return False, False
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed, options=options)
         self._steps = 0
-        self._last = self._begin(seed).astype(np.float32)
-        return self._last, {"state": self._state()}
+        self._take(self._begin(seed))
+        return self._last, {"state": self._state}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """One step of the task."""
@@ -93,18 +98,22 @@ class SparseTask(gym.Env[Array, Array]):
         if self._unstable() or not np.isfinite(array).all():
             self.failures += 1
             log.warning(f"the physics of an episode are no longer finite after {self._steps} steps: it ends here")
-            return self._last, 0.0, False, True, {"state": self._state(), "success": False}
-        self._last = array.astype(np.float32)
-        truncated = not success and self._steps >= self._max_steps
-        return self._last, float(success), success, truncated, {"state": self._state(), "success": success}
+            return self._last, 0.0, False, True, {"state": self._state, "success": False}
+        self._take(array)
+        failed, gone = (False, False) if success else self._over()
+        ended = success or failed
+        truncated = not ended and (gone or self._steps >= self._max_steps)
+        return self._last, float(success), ended, truncated, {"state": self._state, "success": success}
 
     def _unstable(self) -> bool:
         """Whether MuJoCo met numbers that are not finite, upon which it silently begins anew."""
         warnings = self._env.data.warning  # type: ignore[attr-defined]
         return any(warnings[kind].number for kind in self._bad_numbers)
 
-    def _state(self) -> State:
-        return tuple(math.floor(value / self._bin) for value in self._place(self._last).tolist())
+    def _take(self, observation: Array) -> None:
+        """Keep what is good: an observation, and the true state that belongs to it."""
+        self._last = observation.astype(np.float32)
+        self._state = tuple(math.floor(value / self._bin) for value in self._place(self._last).tolist())
 
     def render(self) -> Any:
         """A picture, drawn without a display."""

@@ -2,6 +2,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from tasks import assert_begins_alike, assert_draws_without_a_display, assert_outlives_broken_physics
 
 from cfn.envs.fetch import TASKS, Fetch
 from cfn.errors import UsageError
@@ -28,15 +29,10 @@ def test_it_is_a_gymnasium_environment(task):
 def test_fixed_modes_begin_alike_and_as_far_from_the_goal_as_the_paper_has_it(task):
     for mode, distance in zip(MODES, DISTANCES[task], strict=True):
         env = Fetch(task, mode)
-        first, info = env.reset(seed=0)
+        first, _ = env.reset(seed=0)
         start = first[:3] if task == "reach" else first[3:6]
         assert np.linalg.norm(start - first[-3:]) == pytest.approx(distance, abs=1e-3)
-        for _ in range(3):
-            env.step(env.action_space.sample())
-        again, other = env.reset(seed=1)
-        assert (again == first).all()
-        assert info == other
-        env.close()
+        assert_begins_alike(env)
 
 
 def test_the_default_mode_draws_anew():
@@ -77,31 +73,13 @@ def test_what_is_counted_is_where_the_object_is():
 
 
 def test_a_picture_needs_no_display():
-    env = Fetch("slide", "easy", render_mode="rgb_array")
-    env.reset(seed=0)
-    try:
-        picture = env.render()
-    except UsageError as error:  # neither EGL nor OSMesa is here
-        if "MUJOCO_GL" not in str(error):
-            raise
-        pytest.skip(f"neither EGL nor OSMesa is on this machine: {error}")
-    assert picture.dtype == np.uint8
-    assert picture.std() > 10
-    env.close()
+    assert_draws_without_a_display(Fetch("slide", "easy", render_mode="rgb_array"))
 
 
 def test_broken_physics_end_an_episode_at_its_last_good_observation(caplog, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    env = Fetch("push", "easy")
-    good, _ = env.reset(seed=0)
-    env._env.data.qpos[0] = np.nan
-    observation, reward, terminated, truncated, _ = env.step(np.zeros(4, np.float32))
-    assert (observation == good).all()
-    assert (reward, terminated, truncated, env.failures) == (0, False, True, 1)
-    assert "no longer finite" in caplog.text
-    assert np.isfinite(env.reset(seed=0)[0]).all(), "and the next one begins"
+    assert_outlives_broken_physics(Fetch("push", "easy"), caplog)
     assert list(tmp_path.iterdir()) == [], "MuJoCo keeps no log of its own"
-    env.close()
 
 
 def test_a_mujoco_that_is_too_new_is_refused(monkeypatch):
