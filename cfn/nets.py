@@ -102,7 +102,7 @@ def perceptron(*sizes: int, slope: float = SLOPE, linear: type[nn.Linear] = nn.L
     """Linear layers with leaky ReLUs (slope 0: plain ones) between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
-        layers += [linear(inputs, outputs), nn.LeakyReLU(slope)]
+        layers += [linear(inputs, outputs), nn.LeakyReLU(slope, inplace=True)]
     return nn.Sequential(*layers[:-1])
 
 

@@ -64,5 +64,5 @@ class TwinCritic(nn.Module):
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = torch.baddbmm(bias, x, weight)
             if i < last:
-                x = functional.relu(x)
+                x = functional.relu_(x)
         return x.squeeze(-1)

@@ -161,8 +161,7 @@ class SACAgent(Agent):
         (critic_loss + actor_loss + temperature_loss).backward()
         self._optimizer.step()
         with torch.no_grad():
-            for follower, leader in zip(self._target.parameters(), self._critic.parameters(), strict=True):
-                follower.lerp_(leader, self._tau)
+            torch._foreach_lerp_(list(self._target.parameters()), list(self._critic.parameters()), self._tau)
         return {"agent/loss": float(critic_loss.detach()), "agent/temperature": float(temperature)}
 
     @torch.no_grad()
