@@ -97,6 +97,7 @@ class Training:
             row = episodes.add(rewards, bonuses, terminated | truncated)
             if evaluating := self.due(config.eval.every) > 0 or self.step >= config.steps:
                 row |= {"speed/steps_per_second": watch.rate(self.step)} | self.evaluate(self.step, run)
+                row |= {"train/failures": failures} if (failures := envs.failures) else {}
             if row:
                 tracker.log(self.step, finite(self.step, row | means.take()))
             if evaluating:

@@ -168,25 +168,76 @@ def test_noise_lengthens_episodes():
     assert config.env.build(render_mode=None).max_steps == 300
 
 
-FETCH_TABLES = {  # the columns "Fetch"
-    "sac": {
-        "gamma": 0.99, "lr": 3e-4, "n_step": 3, "min_size": 10_000, "reward_scale": 1, "batch_size": 256,
-        "capacity": 1_000_000, "update_period": 1, "tau": 0.005, "hidden": [256, 256],
-    },
-    "cfn": GRIDWORLD_TABLES["cfn"] | {"scale": 0.001, "normalize": False},
-    "rnd": {"scale": 5e-5, "lr": 1e-4},
+SAC = {  # what is the same in the columns "Fetch", "Adroit" and "Ant", and what the published runs add
+    "gamma": 0.99, "n_step": 3, "min_size": 10_000, "batch_size": 256, "capacity": 1_000_000, "update_period": 1,
+    "tau": 0.005, "hidden": [256, 256],
 }  # fmt: skip
+CFN = GRIDWORLD_TABLES["cfn"] | {"normalize": False, "hidden": [400, 300]}
+RND = {"scale": 5e-5, "lr": 1e-4}
+FETCH_TABLES = {
+    "sac": SAC | {"lr": 3e-4, "reward_scale": 1},
+    "cfn": CFN | {"scale": 0.001, "lr": 1e-4},
+    "rnd": RND,
+}
+ADROIT_TABLES = {
+    "sac": SAC | {"lr": 1e-4, "reward_scale": 30},
+    "cfn": CFN | {"scale": 0.001, "lr": 1e-4},
+    "rnd": RND,
+}
+ANT_TABLES = {
+    "sac": SAC | {"lr": 3e-4, "reward_scale": 0.1},
+    "cfn": CFN | {"scale": 0.01, "lr": 1e-3},
+    "rnd": RND,
+}
+
+
+def continuous(env, name, table):
+    """The environment's config, once the agent is seen to be SAC and the values the table's."""
+    config, _ = composed(f"env={env}", *([] if name == "sac" else [f"bonus={name}"]))
+    assert config.agent.name == "sac"
+    keys = (config.agent if name == "sac" else config.bonus).keys
+    assert {key: keys[key] for key in table} == table
+    assert config.reward_clip == 1
+    return config
 
 
 @pytest.mark.parametrize("task", ["reach", "push", "slide", "pick_and_place"])
 @pytest.mark.parametrize("name", FETCH_TABLES)
 def test_a_fetch_task_brings_sac_and_the_papers_values(task, name):
-    config, _ = composed(f"env=fetch_{task}", *([] if name == "sac" else [f"bonus={name}"]))
-    assert config.agent.name == "sac"
-    keys = (config.agent if name == "sac" else config.bonus).keys
-    assert {key: keys[key] for key in FETCH_TABLES[name]} == FETCH_TABLES[name]
-    assert (config.steps, config.eval.every, config.reward_clip) == (2_000_000, 1_000, 1)
+    config = continuous(f"fetch_{task}", name, FETCH_TABLES[name])
+    assert (config.steps, config.eval.every) == (2_000_000, 1_000)
     assert config.env.keys == {"task": task, "mode": "default", "max_steps": 50, "bin": 0.025}
+
+
+@pytest.mark.parametrize(
+    ("task", "mode", "steps", "width"),
+    [
+        ("pen", "medium", 1_500_000, 0.01),
+        ("door", "medium", 4_000_000, 0.01),
+        ("relocate", "hard", 5_000_000, 0.025),
+        ("hammer", "hard", 10_000_000, 0.025),
+    ],
+)
+@pytest.mark.parametrize("name", ADROIT_TABLES)
+def test_an_adroit_task_brings_sac_and_the_papers_values(task, mode, steps, width, name):
+    config = continuous(task, name, ADROIT_TABLES[name])
+    assert (config.steps, config.eval.every) == (steps, 10_000)
+    assert config.env.keys == {"task": task, "mode": mode, "max_steps": 200, "bin": width}
+
+
+@pytest.mark.parametrize("name", ANT_TABLES)
+def test_the_ant_brings_sac_and_the_papers_values(name):
+    config = continuous("antmaze", name, ANT_TABLES[name])
+    assert (config.steps, config.eval.every) == (4_000_000, 10_000)
+    assert config.env.keys == {"max_steps": 1000, "bin": 0.2}
+
+
+def test_figures_5_and_6_are_fourteen_tasks_by_three_methods_by_nine_seeds():
+    sweeps = [composed(f"experiment={name}")[1].sweeper.params for name in ("d4rl", "fetch")]
+    assert [params.seed for params in sweeps] == ["range(9)"] * 2
+    assert [params.bonus for params in sweeps] == ["cfn,rnd,none"] * 2
+    assert len(sweeps[0].env.split(",")) == 5
+    assert len(sweeps[1].env.split(",")) * len(sweeps[1]["env.mode"].split(",")) == 9
 
 
 def test_the_configs_are_where_people_look():

@@ -1,6 +1,7 @@
 """The figures of experiments: several runs in one picture, laid out as in the paper."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ class Member(NamedTuple):
     env: str
     method: str
     action_noise: float
+    mode: str  # of an environment that has several
     counts: bool  # whether its bonus means to be a count, and so belongs on the dashed line
 
 
@@ -84,6 +86,32 @@ def curves(members: Sequence[Member]) -> Figure:
     return figure
 
 
+def settings(members: Sequence[Member], columns: int) -> Figure:
+    """Figures 5 and 6: for each task and mode the return of evaluations, and below it how many states were seen."""
+    tasks = list(dict.fromkeys((m.env, m.mode) for m in members))
+    methods = dict(zip(dict.fromkeys(m.method for m in members), cycle(COLOURS)))
+    columns = min(columns, len(tasks))
+    rows = -(-len(tasks) // columns)
+    figure = Figure(figsize=(3.4 * columns, 5 * rows + 0.4), layout="constrained")
+    grid = figure.subplots(2 * rows, columns, squeeze=False)
+    for panel in grid.flat:
+        panel.set_visible(False)
+    for i, (env, mode) in enumerate(tasks):
+        above, below = (grid[2 * (i // columns) + half, i % columns] for half in (0, 1))
+        for method, colour in methods.items():
+            runs = [m.folder for m in members if (m.env, m.mode, m.method) == (env, mode, method)]
+            for panel, metric in ((above, "eval/return"), (below, "explore/states")):
+                panel.set_visible(True)
+                show_steps(panel)
+                _band(panel, *_mean_and_error(runs, metric), colour, method)
+        above.set_ylim(-0.05, 1.05)
+        decorate(above, "", "return of an episode", " ".join((env, mode)))
+        decorate(below, "environment steps", "states seen", "")
+        below.set_ylim(bottom=0)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
 def noise_bars(members: Sequence[Member]) -> Figure:
     """Figure 4, right: the return of evaluations averaged over the run, for each level of action noise."""
     methods, levels = list(dict.fromkeys(m.method for m in members)), sorted({m.action_noise for m in members})
@@ -117,6 +145,8 @@ FIGURES: dict[str, Callable[[Sequence[Member]], Figure]] = {
     "gridworld_ablation": ablation,
     "gridworld_curves": curves,
     "gridworld_noise": noise_bars,
+    "d4rl": partial(settings, columns=5),
+    "fetch": partial(settings, columns=3),
 }
 
 
@@ -124,9 +154,11 @@ def _member(folder: Path) -> Member:
     summary, config = read_summary(folder), read_config(folder)
     name, noise = summary["bonus"], config["env"].get("action_noise", 0.0)
     method = _method(name, config["bonus"])
+    if name == "none" and summary.get("agent") == "sac":
+        method = "SAC"
     if config["agent"].get("noisy"):  # the paper's baseline, if nothing else explores
         method = "noisy Rainbow" if name == "none" else f"{method}, noisy"
-    return Member(folder, summary["env"], method, noise, counts=name != "rnd")
+    return Member(folder, summary["env"], method, noise, config["env"].get("mode", ""), counts=name != "rnd")
 
 
 def _method(name: str, bonus: dict[str, Any]) -> str:

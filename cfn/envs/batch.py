@@ -54,6 +54,11 @@ class EnvBatch:
         """Of one environment."""
         return self._envs.single_action_space
 
+    @property
+    def failures(self) -> int:
+        """Episodes that ended because the environment broke, where it counts them."""
+        return sum(getattr(env.unwrapped, "failures", 0) for env in self._envs.envs)
+
     def begin_episodes(self) -> tuple[Array, list[State] | None]:
         """Restart the environments whose episode has ended (all of them, at first).
 

@@ -5,16 +5,19 @@ import numpy as np
 import pytest
 import yaml
 
-from cfn.analysis.figures import FIGURES, _member, ablation, curves, draw_experiment, noise_bars, scatters
+from cfn.analysis.figures import FIGURES, _member, ablation, curves, draw_experiment, noise_bars, scatters, settings
 
 
-def make_run(tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), returns=(0, 1), noise=0.0, noisy=False, **bonus):
+def make_run(
+    tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), returns=(0, 1), noise=0.0, noisy=False, mode="",
+    agent="rainbow", **bonus,
+):  # fmt: skip
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     (folder / ".hydra").mkdir(parents=True)
     (folder / "counts").mkdir()
-    config = {"env": {"action_noise": noise}, "agent": {"noisy": noisy}, "bonus": bonus, "seed": seed}
+    config = {"env": {"action_noise": noise, "mode": mode}, "agent": {"noisy": noisy}, "bonus": bonus, "seed": seed}
     (folder / ".hydra" / "config.yaml").write_text(yaml.safe_dump(config))
-    (folder / "summary.json").write_text(json.dumps({"env": env, "bonus": name, "seed": seed}))
+    (folder / "summary.json").write_text(json.dumps({"env": env, "agent": agent, "bonus": name, "seed": seed}))
     lines = [
         json.dumps(
             {
@@ -22,6 +25,7 @@ def make_run(tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), returns=(0,
                 "bonus/mse": error + seed * 0.002,
                 "bonus/floor_mse": 0.002,
                 "eval/return": score,
+                "explore/states": 10 * (i + 1),
             }
         )
         for i, (error, score) in enumerate(zip(mse, returns, strict=True))
@@ -91,6 +95,23 @@ def test_noise_bars_average_over_the_run(tmp_path):
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.5"]
     heights = [[bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, "patches")]
     assert heights == [pytest.approx([0.75, 0.5])] * 2
+
+
+def test_tasks_and_modes_have_panels_of_return_above_states(tmp_path):
+    tasks = [("fetch_push", "medium"), ("fetch_push", "hard"), ("fetch_slide", "medium"), ("antmaze", "")]
+    folders = [
+        make_run(tmp_path, name, seed, env, mode=mode, agent="sac", returns=(0, seed))
+        for env, mode in tasks
+        for name in ("cfn", "none")
+        for seed in (0, 1)
+    ]
+    figure = settings([_member(folder) for folder in folders], columns=3)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    titles = [axes.get_title().strip() for axes in shown]
+    assert titles == ["fetch_push medium", "fetch_push hard", "fetch_slide medium", "", "", "", "antmaze", ""]
+    assert [line.get_label() for line in shown[0].lines] == ["CFN", "SAC"]
+    assert shown[0].lines[0].get_ydata() == pytest.approx([0, 0.5])
+    assert shown[3].lines[0].get_ydata() == pytest.approx([10, 20])
 
 
 def test_a_missing_bar_is_a_gap(tmp_path):

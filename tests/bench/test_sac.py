@@ -1,4 +1,4 @@
-"""SAC beside Stable-Baselines3's, and with the coin-flip bonus beside itself without: one network, one batch for all."""
+"""SAC beside Stable-Baselines3's, and with the coin-flip bonus beside itself without."""
 
 import statistics
 import time
