@@ -19,7 +19,8 @@ OPTIONS = {
 @pytest.mark.parametrize("chosen", list(product(*(OPTIONS[group] for group in GROUPS))), ids="-".join)
 def test_each_composes_with_each(chosen):
     overrides = [f"{group}={option}" for group, option in zip(GROUPS, chosen, strict=True)]
-    config, _ = composed(*overrides, *(["env.id=CartPole-v1"] if chosen[0] == "gym" else []))
+    missing = {"gym": ["env.id=CartPole-v1"], "atari": ["env.game=Breakout"]}.get(chosen[0], [])
+    config, _ = composed(*overrides, *missing)
     names = (config.env.name, config.agent.name, config.bonus.name)
     assert names == chosen, "what the command names goes before what an environment chooses"
 
@@ -106,9 +107,10 @@ def assert_table(config, name, table):
 
 def test_atari_has_values_of_its_own():
     for name, table in ATARI_TABLES.items():
-        config, _ = composed("suite=atari", "env=gym", "env.id=CartPole-v1", *chosen(name))
+        config, _ = composed("env=montezuma", *chosen(name))
         assert_table(config, name, table)
         assert (config.frame_stack, config.reward_clip, config.steps) == (4, 1, 50_000_000)
+        assert config.env.keys == {"game": "MontezumaRevenge", "sticky": 0.25, "max_steps": 27_000}
 
 
 def chosen(name):
