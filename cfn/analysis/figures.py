@@ -13,6 +13,9 @@ from matplotlib.figure import Figure
 from cfn.analysis.files import Series, latest_counts, read_config, read_metrics, read_summary
 from cfn.analysis.plots import decorate, show_steps
 
+GOALS = "goals"
+"""Not a metric of its own, but of `train/return`, in tasks that pay 1 at the goal and nothing before."""
+
 COLOURS = ("#3366aa", "#dd7711", "#448844", "#aa3344", "#775599", "#777777", "#117788", "#bb8899")
 BONUSES = {"cfn": "CFN", "pixelcnn": "PixelCNN", "rnd": "RND", "count": "true counts", "none": "no bonus"}
 
@@ -87,27 +90,30 @@ def curves(members: Sequence[Member]) -> Figure:
 
 
 def settings(members: Sequence[Member], columns: int) -> Figure:
-    """Figures 5 and 6: for each task and mode the return of evaluations, and below it how many states were seen."""
+    """Figures 5 and 6: for each task and mode the return of evaluations, and below it what was found in training."""
     tasks = list(dict.fromkeys((m.env, m.mode) for m in members))
     methods = dict(zip(dict.fromkeys(m.method for m in members), cycle(COLOURS)))
     columns = min(columns, len(tasks))
     rows = -(-len(tasks) // columns)
-    figure = Figure(figsize=(3.4 * columns, 5 * rows + 0.4), layout="constrained")
-    grid = figure.subplots(2 * rows, columns, squeeze=False)
+    figure = Figure(figsize=(max(3.4 * columns, 5), 6.6 * rows + 0.4), layout="constrained")
+    grid = figure.subplots(3 * rows, columns, squeeze=False)
     for panel in grid.flat:
         panel.set_visible(False)
     for i, (env, mode) in enumerate(tasks):
-        above, below = (grid[2 * (i // columns) + half, i % columns] for half in (0, 1))
+        panels = [grid[3 * (i // columns) + row, i % columns] for row in range(3)]
         for method, colour in methods.items():
             runs = [m.folder for m in members if (m.env, m.mode, m.method) == (env, mode, method)]
-            for panel, metric in ((above, "eval/return"), (below, "explore/states")):
+            for panel, metric in zip(panels, ("eval/return", GOALS, "explore/states"), strict=True):
                 panel.set_visible(True)
                 show_steps(panel)
                 _band(panel, *_mean_and_error(runs, metric), colour, method)
-        above.set_ylim(-0.05, 1.05)
-        decorate(above, "", "return of an episode", " ".join((env, mode)))
-        decorate(below, "environment steps", "states seen", "")
-        below.set_ylim(bottom=0)
+        evaluations, goals, states = panels
+        evaluations.set_ylim(-0.05, 1.05)
+        goals.set_ylim(0, max(1.0, goals.get_ylim()[1]))
+        states.set_ylim(bottom=0)
+        decorate(evaluations, "", "return, evaluations", " ".join((env, mode)))
+        decorate(goals, "", "goals so far, training", "")
+        decorate(states, "environment steps", "states seen", "")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
@@ -197,10 +203,22 @@ def _mean_over_runs(folders: Sequence[Path], metric: str) -> tuple[float, float]
 
 def _mean_and_error(folders: Sequence[Path], metric: str) -> tuple[Any, Any, Any]:
     """Mean and standard error of a metric over runs, at the steps that all of them have."""
-    series = [s for s in (read_metrics(folder).get(metric) for folder in folders) if s is not None]
+    series = [s for s in (_series(folder, metric) for folder in folders) if s is not None]
     common = sorted(set.intersection(*(set(s.steps) for s in series))) if series else []
     values = np.array([_at(s, common) for s in series])
     return np.array(common), values.mean(axis=0) if len(series) else np.zeros(0), _standard_error(values)
+
+
+def _series(folder: Path, metric: str) -> Series | None:
+    """A metric of a run over time; `GOALS` is the sum of the training returns so far, at each evaluation."""
+    metrics = read_metrics(folder)
+    if metric != GOALS:
+        return metrics.get(metric)
+    train, evaluations = metrics.get("train/return"), metrics.get("eval/return")
+    if train is None or evaluations is None:
+        return None
+    sums = np.concatenate([[0.0], np.cumsum(train.values)])
+    return Series(evaluations.steps, sums[np.searchsorted(train.steps, evaluations.steps, side="right")])
 
 
 def _standard_error(values: Any) -> Any:

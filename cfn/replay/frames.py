@@ -1,18 +1,20 @@
 """Each distinct frame once: content-addressed, reference-counted, shared by whoever holds its slot."""
 
-import hashlib
 import math
 from typing import Any
 
 import numpy as np
 
+from cfn.replay.index import ContentIndex
+from cfn.replay.pixels import PackedPixels, RawPixels
 from cfn.types import Array
 
-OVERHEAD = 160
-"""Bytes beside each frame: its digest, its place in the dictionary, its references."""
-
-GROWTH = 2**26
-"""Bytes by which a store grows at the most, so that little is reserved that may never be needed."""
+RAW_BYTES = 2**26
+"""Images are kept as they are up to so many bytes, and compressed beyond."""
+PACKED_BYTES = 450
+"""What a compressed frame takes, roughly: Montezuma's Revenge has 200 to 450 bytes."""
+OVERHEAD = ContentIndex.BYTES + 8 + 12
+"""Bytes beside each frame: what it is found by, its references, and where its compressed bytes are."""
 
 
 class FrameStore:
@@ -21,47 +23,55 @@ class FrameStore:
     Args:
         shape: Of one frame.
         dtype: Of its numbers.
+        raw_bytes: Images are compressed once they take more than this.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self._slots: dict[bytes, int] = {}  # by content
-        self._contents: list[bytes] = []  # by slot, to forget a frame that nobody holds
+    def __init__(self, shape: tuple[int, ...], dtype: Any, raw_bytes: int = RAW_BYTES) -> None:
+        self._shape, self._dtype = shape, np.dtype(dtype)
+        self._index = ContentIndex()
         self._free: list[int] = []
-        self._references = np.zeros(0, np.int64)
-        self._frames = np.zeros((0, *shape), dtype)
+        self._slots = 0  # how many there are, free ones among them
+        self._references = np.zeros(0, np.int32)
+        self._pixels: RawPixels | PackedPixels = RawPixels(shape, dtype)
+        self._packs, self._raw_slots = packable(shape, dtype), raw_bytes // max(self.bytes_of_pixels(shape, dtype), 1)
         self.features = np.zeros((0, 0), np.float32)
 
     @staticmethod
+    def bytes_of_pixels(shape: tuple[int, ...], dtype: Any) -> int:
+        """What a frame's numbers take as they are."""
+        return math.prod(shape) * int(np.dtype(dtype).itemsize)
+
+    @staticmethod
     def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
-        """What one frame takes, with what is kept to find and to count it."""
-        return math.prod(shape) * int(np.dtype(dtype).itemsize) + OVERHEAD
+        """What one frame of many takes, with what is kept to find and to count it."""
+        raw = FrameStore.bytes_of_pixels(shape, dtype)
+        return (min(raw, PACKED_BYTES) if packable(shape, dtype) else raw) + OVERHEAD
 
     def __len__(self) -> int:
         """How many distinct frames there are."""
-        return len(self._slots)
+        return len(self._index)
 
     def keep_features(self, columns: int) -> None:
         """Make room for this many numbers beside each frame (a frozen network's output, say): NaN until written."""
-        self.features = np.full((len(self._frames), columns), np.nan, np.float32)
+        self.features = np.full((len(self._references), columns), np.nan, np.float32)
 
     def put(self, frame: Array) -> int:
         """Hold a frame. Returns its slot."""
-        content = _content(frame)
-        slot = self._slots.get(content)
+        digest = ContentIndex.digest(frame)
+        slot = self._index.find(digest)
         if slot is not None:
             self._references[slot] += 1
             return slot
         slot = self._free.pop() if self._free else self._next()
-        self._slots[content] = slot
-        self._contents[slot] = content
-        self._frames[slot] = frame
+        self._index.add(slot, digest)
+        self._pixels[slot] = frame
         self._references[slot] = 1
         self.features[slot] = np.nan
         return slot
 
     def find(self, frame: Array) -> int | None:
         """The slot of a frame, if it is there."""
-        return self._slots.get(_content(frame))
+        return self._index.find(ContentIndex.digest(frame))
 
     def hold(self, slots: Array) -> None:
         """Hold frames that somebody else holds already."""
@@ -71,40 +81,56 @@ class FrameStore:
         """Let go of frames; one that nobody holds any more makes room for another."""
         np.subtract.at(self._references, slots, 1)
         for slot in np.unique(slots[self._references[slots] == 0]).tolist():
-            del self._slots[self._contents[slot]]
+            self._index.remove(slot)
+            del self._pixels[slot]
             self._free.append(slot)
 
     def __getitem__(self, slots: Array) -> Array:
-        frames: Array = self._frames[slots]
-        return frames
+        return self._pixels[slots]
 
     def state_dict(self) -> dict[str, Array]:
-        """Frames, references and features, by slot."""
-        used = len(self._contents)
+        """Frames that somebody holds, and by slot references and features."""
+        held = np.flatnonzero(self._references[: self._slots])
         return {
-            "frames": self._frames[:used].copy(),
-            "references": self._references[:used].copy(),
-            "features": self.features[:used].copy(),
+            "frames": self._pixels[held],
+            "references": self._references[: self._slots].copy(),
+            "features": self.features[: self._slots].copy(),
             "free": np.array(self._free, np.int64),
         }
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
         """Take over frames, references and features."""
-        self._frames, self._references = state["frames"].copy(), state["references"].copy()
-        self.features, self._free = state["features"].copy(), state["free"].tolist()
-        self._contents = [_content(frame) for frame in self._frames]
-        held = np.flatnonzero(self._references)
-        self._slots = {self._contents[slot]: int(slot) for slot in held}
+        self._references, self.features = state["references"].copy(), state["features"].copy()
+        self._slots, self._free = len(self._references), state["free"].tolist()
+        self._index = ContentIndex()
+        frames, held = state["frames"], np.flatnonzero(self._references)
+        for slot, frame in zip(held.tolist(), frames, strict=True):
+            self._index.add(slot, ContentIndex.digest(frame))
+        self._pixels = self._filled(held, frames)
 
     def _next(self) -> int:
-        slot = len(self._contents)
-        self._contents.append(b"")
-        if slot == len(self._frames):
-            grown = slot + min(max(256, slot), max(256, GROWTH // max(self._frames[:1].nbytes, 1)))
-            for array in (self._references, self._frames, self.features):  # in place: never two copies of the frames
+        slot = self._slots
+        if self._packs and slot == self._raw_slots:
+            held = np.flatnonzero(self._references)
+            self._pixels = self._filled(held, self._pixels[held])  # from here on compressed
+        self._slots += 1
+        if slot == len(self._references):
+            grown = slot + min(max(256, slot), 2**20)
+            for array in (self._references, self.features):  # in place: never two copies
                 array.resize((grown, *array.shape[1:]), refcheck=False)
         return slot
 
+    def _filled(self, slots: Array, frames: Array) -> RawPixels | PackedPixels:
+        """These frames in these slots: as they are if the store has few slots, else compressed."""
+        packed = self._packs and self._slots >= self._raw_slots
+        pixels = PackedPixels(self._shape) if packed else RawPixels(self._shape, self._dtype)
+        if isinstance(pixels, PackedPixels):
+            pixels.train(frames[pixels.sample(np.arange(len(frames)))])
+        for slot, frame in zip(slots.tolist(), frames, strict=True):
+            pixels[slot] = frame
+        return pixels
 
-def _content(frame: Array) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(frame).data, digest_size=16).digest()
+
+def packable(shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether frames are images, which compress well."""
+    return len(shape) == 2 and np.dtype(dtype) == np.uint8

@@ -26,6 +26,7 @@ def make_run(
                 "bonus/floor_mse": 0.002,
                 "eval/return": score,
                 "explore/states": 10 * (i + 1),
+                "train/return": seed if i == 0 else 1,
             }
         )
         for i, (error, score) in enumerate(zip(mse, returns, strict=True))
@@ -97,7 +98,7 @@ def test_noise_bars_average_over_the_run(tmp_path):
     assert heights == [pytest.approx([0.75, 0.5])] * 2
 
 
-def test_tasks_and_modes_have_panels_of_return_above_states(tmp_path):
+def test_tasks_and_modes_have_panels_of_evaluations_goals_and_states(tmp_path):
     tasks = [("fetch_push", "medium"), ("fetch_push", "hard"), ("fetch_slide", "medium"), ("antmaze", "")]
     folders = [
         make_run(tmp_path, name, seed, env, mode=mode, agent="sac", returns=(0, seed))
@@ -108,10 +109,11 @@ def test_tasks_and_modes_have_panels_of_return_above_states(tmp_path):
     figure = settings([_member(folder) for folder in folders], columns=3)
     shown = [axes for axes in figure.axes if axes.get_visible()]
     titles = [axes.get_title().strip() for axes in shown]
-    assert titles == ["fetch_push medium", "fetch_push hard", "fetch_slide medium", "", "", "", "antmaze", ""]
+    assert titles == ["fetch_push medium", "fetch_push hard", "fetch_slide medium", *[""] * 6, "antmaze", "", ""]
     assert [line.get_label() for line in shown[0].lines] == ["CFN", "SAC"]
     assert shown[0].lines[0].get_ydata() == pytest.approx([0, 0.5])
-    assert shown[3].lines[0].get_ydata() == pytest.approx([10, 20])
+    assert shown[3].lines[0].get_ydata() == pytest.approx([0.5, 1.5]), "goals in training, summed"
+    assert shown[6].lines[0].get_ydata() == pytest.approx([10, 20])
 
 
 def test_a_missing_bar_is_a_gap(tmp_path):

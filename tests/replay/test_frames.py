@@ -1,8 +1,9 @@
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfn.replay import frames
+from cfn.replay import pixels
 from cfn.replay.frames import FrameStore
 
 
@@ -10,9 +11,13 @@ def frame(number):
     return np.full((2, 3), number, np.uint8)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=200))
-def test_it_holds_each_distinct_frame_once_for_as_long_as_somebody_does(actions):
-    store = FrameStore((2, 3), np.uint8)
+COMPRESSED = (0, 18, 2**20)  # from the first frame on, from the fourth, and never
+
+
+@settings(deadline=None)  # the first example compiles
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=200), st.sampled_from(COMPRESSED))
+def test_it_holds_each_distinct_frame_once_for_as_long_as_somebody_does(actions, raw_bytes):
+    store = FrameStore((2, 3), np.uint8, raw_bytes)
     store.keep_features(1)
     held: list[tuple[int, int]] = []
     for put, number in actions:
@@ -43,7 +48,7 @@ def test_freed_slots_are_used_again():
 
 
 def test_it_grows_by_little_and_keeps_what_it_has(monkeypatch):
-    monkeypatch.setattr(frames, "GROWTH", 4000)
+    monkeypatch.setattr(pixels, "GROWTH", 4000)
     store = FrameStore((4,), np.uint16)
     store.keep_features(2)
     images = np.random.default_rng(0).integers(2**16, size=(3000, 4), dtype=np.uint16)
@@ -53,11 +58,12 @@ def test_it_grows_by_little_and_keeps_what_it_has(monkeypatch):
     assert (store[slots] == np.concatenate([images, images + 1])).all()
     assert (store.features[slots[:3000]] == images[:, :2]).all()
     assert np.isnan(store.features[slots[3000:]]).all()
-    assert len(store._frames) <= 6000 + 4000 // 8
+    assert len(store._pixels._frames) <= 6000 + 4000 // 8
 
 
-def test_its_state_can_be_saved():
-    one, other = (FrameStore((2, 3), np.uint8) for _ in range(2))
+@pytest.mark.parametrize("raw_bytes", COMPRESSED)
+def test_its_state_can_be_saved(raw_bytes):
+    one, other = (FrameStore((2, 3), np.uint8, raw_bytes) for _ in range(2))
     one.keep_features(2)
     slots = [one.put(frame(n)) for n in (1, 2, 3, 2)]
     one.features[slots[0]] = 7
@@ -68,6 +74,7 @@ def test_its_state_can_be_saved():
         assert store.put(frame(1)) == slots[0]
         store.release(np.array(slots[1:2]))
         assert store.find(frame(2)) == slots[1]
+        assert (store[np.array(slots[:2])] == [frame(1), frame(2)]).all()
         assert store.features[slots[0]].tolist() == [7, 7]
 
 
