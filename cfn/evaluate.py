@@ -97,6 +97,9 @@ class Evaluation:
             if (floor := self._truth.floor) is not None:
                 metrics["bonus/floor_mse"] = float(np.mean((floor - self._truth.true_bonus) ** 2))
             metrics["explore/states"] = self._truth.seen
+            if rooms := self._truth.rooms:
+                metrics["explore/rooms"] = len(rooms)
+                plots.save_rooms(run.folder, rooms)
         return metrics
 
     def draw(self, step: int, run: Run, tracker: Tracker, last: bool = False) -> None:

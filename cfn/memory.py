@@ -1,10 +1,15 @@
 """Whether a buffer will fit, asked before it is made: a run that would die of it after days is refused at once."""
 
+import logging
 import os
 from pathlib import Path
 
 from cfn.errors import BadValueError
 
+log = logging.getLogger(__name__)
+
+LARGE = 2**30
+"""Bytes of which a run says beforehand that it may come to need them."""
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -27,8 +32,10 @@ def available() -> int | None:
 
 
 def require(key: str, value: int, needed: int) -> None:
-    """Refuse `key`=`value` if what it stands for can grow to more bytes than there are."""
+    """Refuse `key`=`value` if what it stands for can grow to more bytes than there are; if they are many, say so."""
     there = available()
+    if needed >= LARGE:
+        log.info(f"A replay buffer of {value:,} entries can grow to {needed / 2**30:,.1f} GB.")
     if there is not None and needed > there:
         raise BadValueError(
             key,

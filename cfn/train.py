@@ -61,7 +61,7 @@ class Training:
             device=self.device,
             seed=seeding.integer(config.seed, "bonus"),
         )
-        self.truth = TrueCounts(frame_space)
+        self.truth = TrueCounts(frame_space, self.envs.state_names)
         self.evaluate = Evaluation(config, self.agent, self.bonus, self.truth, self.make_env)
         observations, states = self.envs.begin_episodes()
         self.bonus.novelty(newest(observations, config.frame_stack), states)  # what it cannot judge, it refuses here

@@ -23,9 +23,11 @@ class TrueCounts:
 
     Args:
         observation_space: Of one environment.
+        names: What the numbers of a state are called, if the environment says so.
     """
 
-    def __init__(self, observation_space: gym.Space[Any]) -> None:
+    def __init__(self, observation_space: gym.Space[Any], names: Sequence[str] = ()) -> None:
+        self._room = names.index("room") if "room" in names else None
         assert observation_space.shape is not None
         self._index: dict[State, int] = {}
         self._counts = np.zeros(256, np.int64)
@@ -41,6 +43,15 @@ class TrueCounts:
     def seen(self) -> int:
         """How many distinct states were seen, those in which episodes ended among them."""
         return len(self._seen)
+
+    @property
+    def rooms(self) -> dict[int, Array]:
+        """Of a game with rooms, those in which an action was taken, each with the first image that was seen of it."""
+        rooms: dict[int, Array] = {}
+        if self._room is not None:
+            for row, state in enumerate(self._index):
+                rooms.setdefault(state[self._room], self._examples[row])
+        return rooms
 
     def arrive(self, states: Sequence[State] | None) -> None:
         """States that were seen, whether or not they will be acted in."""

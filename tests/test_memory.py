@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 
 from cfn import memory
@@ -32,3 +34,11 @@ def test_what_cannot_fit_is_refused_with_both_numbers(monkeypatch):
 def test_nothing_is_refused_where_nothing_is_known(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: None)
     memory.require("capacity", 1000, 2**60)
+
+
+def test_a_buffer_that_may_need_gigabytes_says_so_beforehand(monkeypatch, caplog):
+    monkeypatch.setattr(memory, "available", lambda: 2**40)
+    with caplog.at_level(logging.INFO):
+        memory.require("capacity", 1000, 2**29)
+        memory.require("capacity", 20_000_000, 12 * 2**30)
+    assert caplog.messages == ["A replay buffer of 20,000,000 entries can grow to 12.0 GB."]

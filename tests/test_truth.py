@@ -133,3 +133,12 @@ def test_a_constant_has_no_order():
     errors = count_errors(np.zeros(4), np.array([1.0, 0.5, 0.5, 0.25]))
     assert "bonus/spearman" not in errors
     assert errors["bonus/affine_mse"] == pytest.approx(np.var([1.0, 0.5, 0.5, 0.25]))
+
+
+def test_rooms_are_known_by_their_first_image():
+    space = gym.spaces.Box(0, 255, (2, 2), np.uint8)
+    truth = TrueCounts(space, ("x", "y", "room"))
+    for number, state in enumerate([(0, 0, 5), (1, 0, 5), (0, 0, 2), (0, 0, 5)]):
+        truth.visit([state], np.full((1, 2, 2), number, np.uint8))
+    assert {room: int(image[0, 0]) for room, image in truth.rooms.items()} == {5: 0, 2: 2}
+    assert TrueCounts(space).rooms == {}

@@ -9,13 +9,23 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.image import imread, imsave
 
 from cfn.analysis.files import CountTable, Numbers, Series, latest_counts, read_config, read_metrics
 
 LARGEST_MAP = 2000
 """Cells along a side, beyond which two numbers are no position on a map."""
 
+MOST_ROOMS = 8
+"""Rooms that are drawn, those with the most visits."""
+PLAYER_LEFT, PLAYER_TOP = 2.5, 317.0
+SCREEN = (160, 210)
+"""Of Montezuma's Revenge: its player is drawn at (x + PLAYER_LEFT, PLAYER_TOP - y) of a screen of this size."""
+
 BLUE, ORANGE, GREY = "#3366aa", "#dd7711", "#999999"
+
+
+DISCOVERIES = {"distinct states seen": "explore/states", "rooms visited": "explore/rooms"}
 
 
 def draw_run(folder: Path, title: str) -> dict[str, Path]:
@@ -35,6 +45,8 @@ def draw_run(folder: Path, title: str) -> dict[str, Path]:
     table = latest_counts(folder)
     if table is not None and len(table.counts):
         figures["scatter"] = scatter(table, title, metrics.get("bonus/floor_mse"))
+        if rooms := read_rooms(folder):
+            figures["rooms"] = room_maps(table, rooms, title)
         if table.states.shape[1] == 2 and np.ptp(table.states, axis=0).max() < LARGEST_MAP:  # a position
             size = read_config(folder).get("env", {}).get("size")
             fits = isinstance(size, int) and table.states.min() >= 0 and table.states.max() < size
@@ -47,10 +59,10 @@ def draw_run(folder: Path, title: str) -> dict[str, Path]:
 
 
 def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
-    """Raw return over environment steps, and beside it, where there are true states, how many were found."""
-    found = metrics.get("explore/states")
-    figure = Figure(figsize=(9.5 if found else 5.5, 3.8), layout="constrained")
-    left, *right = figure.subplots(1, 2 if found else 1, squeeze=False)[0]
+    """Raw return over environment steps, and beside it, where there are true states and rooms, how many were found."""
+    found = {what: metrics[name] for what, name in DISCOVERIES.items() if name in metrics}
+    figure = Figure(figsize=(5.5 + 4 * len(found), 3.8), layout="constrained")
+    left, *right = figure.subplots(1, 1 + len(found), squeeze=False)[0]
     if train := metrics.get("train/return"):
         smooth, window = _moving_mean(train.values)
         left.plot(train.steps, train.values, ".", color=GREY, alpha=0.5, markersize=4, label="training")
@@ -65,10 +77,10 @@ def learning_curve(metrics: dict[str, Series], title: str) -> Figure:
         if high - low < 1e-6:  # nothing happened: say so on a scale on which something could have
             left.set_ylim(low - 0.1, high + 1.1)
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    if found:
-        right[0].plot(found.steps, found.values, "o-", color=BLUE, markersize=3)
-        right[0].set_ylim(bottom=0)
-        decorate(right[0], "environment steps", "distinct states seen", "Exploration")
+    for axes, (what, series) in zip(right, found.items(), strict=True):
+        axes.plot(series.steps, series.values, "o-", color=BLUE, markersize=3)
+        axes.set_ylim(bottom=0)
+        decorate(axes, "environment steps", what, "Exploration")
     for axes in (left, *right):
         show_steps(axes)
     _title(figure, title)
@@ -143,6 +155,47 @@ def maps(table: CountTable, title: str, size: int | None = None) -> Figure:
     visits.set_title(f"after {table.step:,} steps", fontsize=9)
     bonus.set_title("grey: no action was taken there", fontsize=9)
     _title(figure, title)
+    return figure
+
+
+def save_rooms(folder: Path, rooms: dict[int, Any]) -> None:
+    """Keep an image of each room, once."""
+    (folder / "rooms").mkdir(exist_ok=True)
+    for room, image in rooms.items():
+        if not (path := folder / "rooms" / f"{room}.png").exists():
+            imsave(path, image, cmap="gray", vmin=0, vmax=255)
+
+
+def read_rooms(folder: Path) -> dict[int, Numbers]:
+    """The images of a run's rooms, in shades of grey from 0 to 1."""
+    return {int(path.stem): imread(path)[..., 0] for path in (folder / "rooms").glob("*.png")}
+
+
+def room_maps(table: CountTable, rooms: dict[int, Numbers], title: str) -> Figure:
+    """Visits above and bonus below, over an image of each room; states are (x, y, room) of Montezuma's Revenge."""
+    visits = {room: int(table.counts[table.states[:, 2] == room].sum()) for room in rooms}
+    shown = sorted(sorted(rooms, key=lambda room: -visits[room])[:MOST_ROOMS])
+    figure = Figure(figsize=(3 * len(shown) + 1.5, 6.2), layout="constrained")
+    grid = figure.subplots(2, len(shown), squeeze=False)
+    scales: tuple[Normalize, Normalize] = (
+        LogNorm(1, max(2.0, float(table.counts.max()))),
+        Normalize(min(0.0, float(table.predicted_bonus.min())), max(1.0, float(table.predicted_bonus.max()))),
+    )
+    for column, room in enumerate(shown):
+        inside = table.states[:, 2] == room
+        height, width = rooms[room].shape
+        x = (table.states[inside, 0] + PLAYER_LEFT) * width / SCREEN[0]
+        y = (PLAYER_TOP - table.states[inside, 1]) * height / SCREEN[1]
+        for row, (values, colours) in enumerate(((table.counts, "viridis"), (table.predicted_bonus, "magma"))):
+            axes = grid[row, column]
+            axes.imshow(rooms[room], cmap="gray", vmin=0, vmax=1.3, extent=(0, width, height, 0))
+            points = axes.scatter(x, y, c=values[inside], cmap=colours, norm=scales[row], s=5, linewidths=0)
+            axes.set_axis_off()
+            if column == len(shown) - 1:
+                figure.colorbar(points, ax=grid[row], label=("visits  $N(s)$", "bonus  $B(s)$")[row], shrink=0.9)
+        grid[0, column].set_title(f"room {room}: {visits[room]:,} visits", fontsize=9)
+    more = len(rooms) - len(shown)
+    _title(figure, f"{title}, after {table.step:,} steps" + (f", and {more} more rooms" if more else ""))
     return figure
 
 

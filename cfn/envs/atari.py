@@ -64,4 +64,4 @@ def make(
         ram = ale.getRAM()
         return int(ram[X]), int(ram[Y]), int(ram[ROOM])
 
-    return WithState(env, state, view=lambda frame: frame)
+    return WithState(env, state, view=lambda frame: frame, names=("x", "y", "room"))

@@ -55,6 +55,12 @@ class EnvBatch:
         return self._envs.single_action_space
 
     @property
+    def state_names(self) -> tuple[str, ...]:
+        """What the numbers of a true state are called, if the environment says so."""
+        env = self._envs.envs[0]
+        return tuple(env.get_wrapper_attr("state_names")) if env.has_wrapper_attr("state_names") else ()
+
+    @property
     def failures(self) -> int:
         """Episodes that ended because the environment broke, where it counts them."""
         return sum(getattr(env.unwrapped, "failures", 0) for env in self._envs.envs)

@@ -66,12 +66,20 @@ class WithState(gym.Wrapper[Any, Any, Any, Any]):
         env: The environment.
         state: The true state that an observation tells.
         view: What becomes of the observation.
+        names: What the numbers of a state are called, where that matters: a `room` is tracked.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], state: Callable[[Any], State], view: Callable[[Any], Array]) -> None:
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        state: Callable[[Any], State],
+        view: Callable[[Any], Array],
+        names: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(env)
         self._state = state
         self._view = view
+        self.state_names = names
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Reset the environment."""

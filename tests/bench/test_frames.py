@@ -42,7 +42,9 @@ def test_reading_and_adding_frames(played):
         store[chosen]
         reading.append(time.perf_counter() - start)
     add, read = statistics.median(adding[-5000:]), statistics.median(reading)
-    print(f"\nMontezuma: adding a frame {add * 1e6:.0f} us, reading {BATCH} of {len(store):,} frames {read * 1e3:.1f} ms")
+    print(
+        f"\nMontezuma: adding a frame {add * 1e6:.0f} us, reading {BATCH} of {len(store):,} frames {read * 1e3:.1f} ms"
+    )
     assert add <= 60e-6
     assert read <= 5e-3
     sample = rng.choice(STEPS, 1000)

@@ -47,7 +47,9 @@ def test_an_update_equals_the_plain_version(space, look, monkeypatch):
     frames = bonus._replay.frames
     for net in (bonus._net, bonus._prior):
         net.double()
-    frames.features = bonus._prior(nets.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
+    frames.features = (
+        bonus._prior(nets.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
+    )
     batch = bonus._replay.sample(64, np.random.default_rng(5))
     assert len(batch.slots) < 64, "there are duplicates to fold"
     folded = bonus._f(frames[batch.slots], frames.features[batch.slots])
