@@ -37,6 +37,17 @@ def test_sac_swings_a_pendulum_up(cfn, run_folders):
     assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= -250
 
 
+@pytest.mark.slow
+def test_sac_reaches_with_a_robots_arm(cfn, run_folders):
+    """With the paper's values but for the budget: 10,000 random steps, and 20,000 that learn."""
+    done = cfn(
+        "train", "env=fetch_reach", "bonus=none", "steps=30000", "eval.every=5000", "eval.episodes=20", "tracker=none"
+    )
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= 0.9
+
+
 def test_a_random_walk_practically_never_reaches_the_goal_of_the_bare_command():
     """The probability, exactly: where a random walk is after each step of an episode, the goal keeping what arrives."""
     config, _ = composed()

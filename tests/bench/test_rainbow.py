@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from turns import steps_per_second, told
 
 from cfn import nets
 from cfn.agents.rainbow import RainbowAgent
@@ -117,18 +118,9 @@ def test_no_other_is_faster(period):
     pytest.importorskip("tianshou")
     torch.manual_seed(0)
     runs = {"ours": ours(period), "Stable-Baselines3 DQN": stable_baselines3(period), "Tianshou": tianshou(period)}
-    for run in runs.values():
-        run(LEARNING_STARTS + 40)
-    rates = {name: [] for name in runs}
-    for _ in range(REPEATS):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run(STEPS)
-            rates[name].append(STEPS / (time.perf_counter() - start))
-    medians = {name: statistics.median(values) for name, values in rates.items()}
-    told = ", ".join(f"{name} {rate:.0f}" for name, rate in medians.items())
-    print(f"\nRainbow, 84x84 images, batch {BATCH}, an update every {period}: steps per second: {told}")
-    assert medians.pop("ours") >= max(medians.values())
+    rates = steps_per_second(runs, STEPS, REPEATS, warm_up=LEARNING_STARTS + 40)
+    print(f"\nRainbow, 84x84 images, batch {BATCH}, an update every {period}: steps per second: {told(rates)}")
+    assert rates.pop("ours") >= max(rates.values())
 
 
 @pytest.mark.bench

@@ -1,12 +1,10 @@
 """SAC beside Stable-Baselines3's, and with the coin-flip bonus beside itself without."""
 
-import statistics
-import time
-
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from turns import steps_per_second, told
 
 from cfn.agents.sac import SACAgent
 from cfn.bonuses.coin_flip import CoinFlipBonus
@@ -73,17 +71,8 @@ def stable_baselines3():
     return lambda steps: model.learn(steps, reset_num_timesteps=False)
 
 
-def medians(runs):
-    """Steps per second of each; they take turns, so that a slow moment falls on all."""
-    for run in runs.values():
-        run(LEARNING_STARTS + 60)
-    rates = {name: [] for name in runs}
-    for _ in range(REPEATS):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run(STEPS)
-            rates[name].append(STEPS / (time.perf_counter() - start))
-    return {name: statistics.median(values) for name, values in rates.items()}
+def rates_of(runs):
+    return steps_per_second(runs, STEPS, REPEATS, warm_up=LEARNING_STARTS + 60)
 
 
 @pytest.fixture(params=[1, 2])
@@ -97,18 +86,16 @@ def threads(request):
 @pytest.mark.bench
 def test_sac_is_faster_than_stable_baselines3(threads):
     pytest.importorskip("stable_baselines3")
-    rates = medians({"ours": ours(), "Stable-Baselines3": stable_baselines3()})
+    rates = rates_of({"ours": ours(), "Stable-Baselines3": stable_baselines3()})
     ratio = rates["ours"] / rates["Stable-Baselines3"]
-    told = ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items())
-    print(f"\nSAC, batch {BATCH}, an update each step, {threads} threads: steps per second: {told}: {ratio:.2f}x")
+    print(f"\nSAC, batch {BATCH}, an update each step, {threads} threads: steps/s: {told(rates)}: {ratio:.2f}x")
     assert ratio >= 1.3
 
 
 @pytest.mark.bench
 def test_the_bonus_leaves_a_third_of_the_speed(threads):
     """A coin-flip update of 1,024 vectors each step; the multiplications alone would leave 0.42."""
-    rates = medians({"SAC": ours(), "SAC + CFN": ours(with_bonus=True)})
+    rates = rates_of({"SAC": ours(), "SAC + CFN": ours(with_bonus=True)})
     ratio = rates["SAC + CFN"] / rates["SAC"]
-    told = ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items())
-    print(f"\nwith {threads} threads: steps per second: {told}: {ratio:.2f}x")
+    print(f"\nwith {threads} threads: steps/s: {told(rates)}: {ratio:.2f}x")
     assert ratio >= 0.35
