@@ -7,8 +7,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from measuring import steps_per_second, told
 from torch import nn
-from turns import steps_per_second, told
 
 from cfn import nets
 from cfn.agents.rainbow import RainbowAgent

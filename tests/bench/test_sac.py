@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from turns import steps_per_second, told
+from measuring import steps_per_second, told
 
 from cfn.agents.sac import SACAgent
 from cfn.bonuses.coin_flip import CoinFlipBonus
