@@ -26,7 +26,8 @@ class Member(NamedTuple):
     folder: Path
     env: str
     method: str
-    action_noise: float
+    noise: float  # the probability that an action is replaced, or sticks
+    capacity: int  # of the coin-flip buffer
     mode: str  # of an environment that has several
     counts: bool  # whether its bonus means to be a count, and so belongs on the dashed line
 
@@ -74,7 +75,7 @@ def ablation(members: Sequence[Member]) -> Figure:
 
 
 def curves(members: Sequence[Member]) -> Figure:
-    """Figure 4, left: the mean return of evaluations over time, with standard errors over seeds."""
+    """Figures 4 and 7, left: the mean return of evaluations over time, with standard errors over seeds."""
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     for method, colour in zip(dict.fromkeys(m.method for m in members), cycle(COLOURS)):
@@ -82,11 +83,17 @@ def curves(members: Sequence[Member]) -> Figure:
         _band(
             axes, *_mean_and_error(runs, "eval/return"), colour, f"{method} ({len(runs)} seed{'s' * (len(runs) > 1)})"
         )
-    axes.set_ylim(-0.05, 1.05)
+    if axes.dataLim.y1 <= 1:
+        axes.set_ylim(-0.05, 1.05)
     decorate(axes, "environment steps", "return of an episode", "Evaluations, mean and standard error")
     show_steps(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
+
+
+def buffers(members: Sequence[Member]) -> Figure:
+    """Figure 8: learning curves, by the size of the coin-flip buffer."""
+    return curves([m._replace(method=f"{m.method}, {m.capacity:,} states") for m in members])
 
 
 def settings(members: Sequence[Member], columns: int) -> Figure:
@@ -118,28 +125,25 @@ def settings(members: Sequence[Member], columns: int) -> Figure:
     return figure
 
 
-def noise_bars(members: Sequence[Member]) -> Figure:
-    """Figure 4, right: the return of evaluations averaged over the run, for each level of action noise."""
-    methods, levels = list(dict.fromkeys(m.method for m in members)), sorted({m.action_noise for m in members})
+def noise_bars(members: Sequence[Member], what: str = "probability that an action is replaced") -> Figure:
+    """Figures 4 and 7, right: the return of evaluations averaged over the run, for each level of noise."""
+    methods, levels = list(dict.fromkeys(m.method for m in members)), sorted({m.noise for m in members})
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     width = 0.8 / len(methods)
     for i, (method, colour) in enumerate(zip(methods, cycle(COLOURS))):
         means, errors = np.transpose(
             [
-                _mean_over_runs(
-                    [m.folder for m in members if (m.method, m.action_noise) == (method, level)], "eval/return"
-                )
+                _mean_over_runs([m.folder for m in members if (m.method, m.noise) == (method, level)], "eval/return")
                 for level in levels
             ]
         )
         places = np.arange(len(levels)) + (i - (len(methods) - 1) / 2) * width
         axes.bar(places, means, width, yerr=errors, color=colour, label=method, capsize=3)
     axes.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
-    axes.set_ylim(0, 1.05)
-    decorate(
-        axes, "probability that an action is replaced", "return, averaged over training", "Mean and standard error"
-    )
+    if axes.dataLim.y1 <= 1:
+        axes.set_ylim(0, 1.05)
+    decorate(axes, what, "return, averaged over training", "Mean and standard error")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
@@ -151,6 +155,9 @@ FIGURES: dict[str, Callable[[Sequence[Member]], Figure]] = {
     "gridworld_ablation": ablation,
     "gridworld_curves": curves,
     "gridworld_noise": noise_bars,
+    "montezuma_curves": curves,
+    "montezuma_sticky": partial(noise_bars, what="probability that a frame repeats the action before"),
+    "montezuma_buffer": buffers,
     "d4rl": partial(settings, columns=5),
     "fetch": partial(settings, columns=3),
 }
@@ -158,13 +165,16 @@ FIGURES: dict[str, Callable[[Sequence[Member]], Figure]] = {
 
 def _member(folder: Path) -> Member:
     summary, config = read_summary(folder), read_config(folder)
-    name, noise = summary["bonus"], config["env"].get("action_noise", 0.0)
-    method = _method(name, config["bonus"])
+    name, env, bonus = summary["bonus"], config["env"], config["bonus"]
+    method = _method(name, bonus)
     if name == "none" and summary.get("agent") == "sac":
         method = "SAC"
     if config["agent"].get("noisy"):  # the paper's baseline, if nothing else explores
         method = "noisy Rainbow" if name == "none" else f"{method}, noisy"
-    return Member(folder, summary["env"], method, noise, config["env"].get("mode", ""), counts=name != "rnd")
+    noise = env.get("action_noise", env.get("sticky", 0.0))
+    return Member(
+        folder, summary["env"], method, noise, bonus.get("capacity", 0), env.get("mode", ""), counts=name != "rnd"
+    )
 
 
 def _method(name: str, bonus: dict[str, Any]) -> str:

@@ -116,6 +116,14 @@ def test_tasks_and_modes_have_panels_of_evaluations_goals_and_states(tmp_path):
     assert shown[6].lines[0].get_ydata() == pytest.approx([10, 20])
 
 
+def test_scores_beyond_one_and_sizes_of_buffers(tmp_path):
+    folders = [make_run(tmp_path, "cfn", 0, returns=(0, 2500), capacity=capacity) for capacity in (20_000_000, 5_000)]
+    axes = FIGURES["montezuma_buffer"]([_member(folder) for folder in folders]).axes[0]
+    labels = [line.get_label() for line in axes.lines]
+    assert labels == ["CFN, 20,000,000 states (1 seed)", "CFN, 5,000 states (1 seed)"]
+    assert axes.get_ylim()[1] > 2500
+
+
 def test_a_missing_bar_is_a_gap(tmp_path):
     folders = [make_run(tmp_path, "cfn", 0, noise=noise) for noise in (0.0, 0.5)] + [make_run(tmp_path, "rnd", 0)]
     axes = noise_bars([_member(folder) for folder in folders]).axes[0]
