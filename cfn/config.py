@@ -58,10 +58,11 @@ class Component:
 
 @dataclass(frozen=True)
 class Eval:
-    """`eval.*`: how often the run is evaluated, in environment steps, and over how many episodes."""
+    """`eval.*`: how often the run is evaluated, in environment steps, over how many episodes, and steps at least."""
 
     every: Positive
     episodes: Positive
+    steps: NonNegative = 0
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,7 @@ class Evaluation:
 
     def __call__(self, step: int, run: Run) -> Metrics:
         """Play, ask, and write the count table of this step."""
-        seeds = [seeding.integer(self._config.seed, "evaluate", step, i) for i in range(len(self._envs))]
-        returns, lengths = play(self._agent, self._envs, seeds)
+        returns, lengths = self._play(step)
         metrics: Metrics = {"eval/return": float(np.mean(returns)), "eval/length": float(np.mean(lengths))}
         if len(self._truth):
             predicted = ask(self._bonus, self._truth)
@@ -101,6 +100,18 @@ class Evaluation:
                 metrics["explore/rooms"] = len(rooms)
                 plots.save_rooms(run.folder, rooms)
         return metrics
+
+    def _play(self, step: int) -> tuple[list[float], list[int]]:
+        """Episodes, as many at once as there are environments, until enough steps are played."""
+        returns: list[float] = []
+        lengths: list[int] = []
+        while not returns or sum(lengths) < self._config.eval.steps:
+            episodes = range(len(returns), len(returns) + len(self._envs))
+            seeds = [seeding.integer(self._config.seed, "evaluate", step, i) for i in episodes]
+            more_returns, more_lengths = play(self._agent, self._envs, seeds)
+            returns += more_returns
+            lengths += more_lengths
+        return returns, lengths
 
     def draw(self, step: int, run: Run, tracker: Tracker, last: bool = False) -> None:
         """Draw the run's pictures if it is time, or the last chance. What goes wrong in drawing stops no run."""

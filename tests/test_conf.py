@@ -110,6 +110,7 @@ def test_atari_has_values_of_its_own():
         config, _ = composed("env=montezuma", *chosen(name))
         assert_table(config, name, table)
         assert (config.frame_stack, config.reward_clip, config.steps) == (4, 1, 50_000_000)
+        assert (config.eval.every, config.eval.steps) == (250_000, 125_000)
         assert config.env.keys == {"game": "MontezumaRevenge", "sticky": 0.25, "max_steps": 27_000}
 
 

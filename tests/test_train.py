@@ -74,6 +74,7 @@ def train(
     steps=60,
     every=20,
     episodes=2,
+    eval_steps=0,
     clip=None,
     env=make_env,
     agent_class=Scripted,
@@ -95,7 +96,7 @@ def train(
         reward_clip=clip,
         device="cpu",
         threads=threads,
-        eval=Eval(every, episodes),
+        eval=Eval(every, episodes, eval_steps),
         outputs="outputs",
     )
     run = Run(tmp_path, "grid", "scripted", "remembering", 0, "grid/scripted", {"steps": steps, "env": {"size": SIZE}})
@@ -182,6 +183,14 @@ def test_evaluations_play_as_many_episodes_as_asked_each_with_a_seed_of_its_own(
     train(tmp_path, steps=40, every=20, episodes=3)
     assert [len(seeds) for seeds in played] == [3, 3]
     assert len({seed for seeds in played for seed in seeds}) == 6
+
+
+def test_evaluations_go_on_until_enough_steps_are_played(tmp_path, monkeypatch):
+    played = []
+    monkeypatch.setattr(evaluate, "play", lambda agent, envs, seeds: (played.extend(seeds), ([0.0, 3.0], [5, 6]))[1])
+    train(tmp_path, steps=20, every=20, episodes=2, eval_steps=23)
+    assert len(played) == len(set(played)) == 6, "three times two episodes of 11 steps, each with its own seed"
+    assert rows(tmp_path)[-1]["eval/return"] == 1.5
 
 
 def test_one_moment_is_one_row(tmp_path):
