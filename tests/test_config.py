@@ -103,7 +103,7 @@ def test_numbers_may_be_written_as_people_do():
         ("env._target_", "no.such.thing", r"^env\._target_=no\.such\.thing cannot be imported"),
         ("env._target_", "cfn.envs.generic.make", r"^env\.id is not set"),
         ("env", {"size": 3}, r"^env=mine has no _target_"),
-        ("eval", 5, r"^eval=5: should be a group of keys \(every, episodes\)"),
+        ("eval", 5, r"^eval=5: should be a group of keys \(every, episodes, steps\)"),
         ("eval", None, r"^eval=None: should be a group of keys"),
         ("env", None, r"^env=mine has no _target_"),
         ("env._target_", "cfn.types.Metrics.nope", r"cannot be imported"),
