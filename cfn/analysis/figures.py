@@ -102,8 +102,9 @@ def settings(members: Sequence[Member], columns: int) -> Figure:
     methods = dict(zip(dict.fromkeys(m.method for m in members), cycle(COLOURS)))
     columns = min(columns, len(tasks))
     rows = -(-len(tasks) // columns)
-    figure = Figure(figsize=(max(3.4 * columns, 5), 6.6 * rows + 0.4), layout="constrained")
-    grid = figure.subplots(3 * rows, columns, squeeze=False)
+    one = len(tasks) == 1  # whose panels have room side by side
+    figure = Figure(figsize=(11, 3.4) if one else (3.4 * columns, 6.6 * rows + 0.4), layout="constrained")
+    grid = figure.subplots(1, 3, squeeze=False).T if one else figure.subplots(3 * rows, columns, squeeze=False)
     for panel in grid.flat:
         panel.set_visible(False)
     for i, (env, mode) in enumerate(tasks):
@@ -112,7 +113,6 @@ def settings(members: Sequence[Member], columns: int) -> Figure:
             runs = [m.folder for m in members if (m.env, m.mode, m.method) == (env, mode, method)]
             for panel, metric in zip(panels, ("eval/return", GOALS, "explore/states"), strict=True):
                 panel.set_visible(True)
-                show_steps(panel)
                 _band(panel, *_mean_and_error(runs, metric), colour, method)
         evaluations, goals, states = panels
         evaluations.set_ylim(-0.05, 1.05)
@@ -121,6 +121,8 @@ def settings(members: Sequence[Member], columns: int) -> Figure:
         decorate(evaluations, "", "return, evaluations", " ".join((env, mode)))
         decorate(goals, "", "goals so far, training", "")
         decorate(states, "environment steps", "states seen", "")
+        for panel in panels:
+            show_steps(panel)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     return figure
 

@@ -114,6 +114,7 @@ def test_tasks_and_modes_have_panels_of_evaluations_goals_and_states(tmp_path):
     assert shown[0].lines[0].get_ydata() == pytest.approx([0, 0.5])
     assert shown[3].lines[0].get_ydata() == pytest.approx([0.5, 1.5]), "goals in training, summed"
     assert shown[6].lines[0].get_ydata() == pytest.approx([10, 20])
+    assert all(axes.get_xlim()[0] == 0 and axes.get_xlim()[1] >= 200 for axes in shown), "all of it is to be seen"
 
 
 def test_scores_beyond_one_and_sizes_of_buffers(tmp_path):
