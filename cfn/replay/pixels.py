@@ -38,7 +38,7 @@ class RawPixels:
     def __setitem__(self, slot: int, frame: Array) -> None:
         if slot >= len(self._frames):
             size = len(self._frames)
-            grown = size + min(max(256, size), max(256, GROWTH // max(self._frames[:1].nbytes, 1)))
+            grown = max(slot + 1, size + min(max(256, size), max(256, GROWTH // max(self._frames[:1].nbytes, 1))))
             self._frames.resize((grown, *self._frames.shape[1:]), refcheck=False)  # in place: never two copies
         self._frames[slot] = frame
 

@@ -78,6 +78,15 @@ def test_its_state_can_be_saved(raw_bytes):
         assert store.features[slots[0]].tolist() == [7, 7]
 
 
+def test_its_state_can_be_saved_when_only_late_slots_are_held():
+    one, other = (FrameStore((4,), np.uint16) for _ in range(2))
+    slots = np.array([one.put(np.full(4, n, np.uint16)) for n in range(1000)])
+    one.release(slots[:-1])
+    other.load_state_dict(one.state_dict())
+    assert (other[slots[-1:]] == 999).all()
+    assert len(other) == 1
+
+
 def test_frames_can_be_held_many_times_at_once():
     store = FrameStore((2, 3), np.uint8)
     slot = store.put(frame(1))
