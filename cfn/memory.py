@@ -34,14 +34,14 @@ def available() -> int | None:
 def require(key: str, value: int, needed: int) -> None:
     """Refuse `key`=`value` if what it stands for can grow to more bytes than there are; if they are many, say so."""
     there = available()
-    if needed >= LARGE:
-        log.info(f"A replay buffer of {value:,} entries can grow to {needed / 2**30:,.1f} GB.")
     if there is not None and needed > there:
         raise BadValueError(
             key,
             f"{value:,} entries can grow to {needed:,} bytes ({needed / 2**30:,.1f} GB), and this process can have "
             f"{there:,} ({there / 2**30:,.1f} GB): lower {key}",
         )
+    if needed >= LARGE:
+        log.info(f"A replay buffer of {value:,} entries can grow to {needed / 2**30:,.1f} GB.")
 
 
 def require_buffer(capacity: int, entry: int, frame: int, steps: int | None) -> None:

@@ -72,7 +72,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["env=nosuch"], "env=nosuch: there is no such option; choose from fetch_pick_and_place, fetch_push"),
+        (["env=nosuch"], "env=nosuch: there is no such option; choose from antmaze, atari, door"),
         (["env.sizee=3"], "env.sizee is not a key (did you mean env.size?): the keys of env are action_noise"),
         (["env.size=abc"], "env.size=abc: should be a valid integer"),
         (

@@ -116,7 +116,7 @@ def test_a_rooms_map_lies_over_an_image_of_it(tmp_path):
     panels = figure.axes[:4]
     assert [axes.get_title() for axes in panels] == ["room 1: 5 visits", "room 7: 9 visits", "", ""]
     visits, bonus = panels[0].collections[0], panels[2].collections[0]
-    assert visits.get_offsets()[0] == pytest.approx([79.5 * 84 / 160, 82 * 84 / 210])
+    assert visits.get_offsets()[0].tolist() == pytest.approx([79.5 * 84 / 160, 82 * 84 / 210])
     assert visits.get_array().tolist() == [4, 1]
     assert bonus.get_array().tolist() == [0.4, 0.8]
 
