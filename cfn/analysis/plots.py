@@ -24,8 +24,8 @@ SCREEN = (160, 210)
 
 BLUE, ORANGE, GREY = "#3366aa", "#dd7711", "#999999"
 
-
 DISCOVERIES = {"distinct states seen": "explore/states", "rooms visited": "explore/rooms"}
+"""What is shown beside the learning curve."""
 
 
 def draw_run(folder: Path, title: str) -> dict[str, Path]:

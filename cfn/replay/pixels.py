@@ -58,12 +58,11 @@ class PackedPixels:
 
     Args:
         shape: Of one image.
-        seed: Of the choice of frames that dictionaries are trained on.
     """
 
-    def __init__(self, shape: tuple[int, ...], seed: int = 0) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape, self._size = shape, int(np.prod(shape))
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(0)  # chooses what dictionaries are trained on, which changes no frame
         self._segment, self._start, self._length = (np.zeros(0, np.int32) for _ in range(3))  # by slot
         self._segments: list[Array | None] = []
         self._live: list[int] = []  # bytes that are in use, by segment
@@ -161,7 +160,6 @@ class Codec:
     """
 
     def __init__(self, dictionary: zstandard.ZstdCompressionDict | None) -> None:
-        self.dictionary = dictionary
         if dictionary is not None:
             dictionary.precompute_compress(level=LEVEL)
         self.pack = zstandard.ZstdCompressor(  # the bytes alone: what they are is known here
