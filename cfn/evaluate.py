@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from matplotlib.image import imsave
 
 from cfn import seeding
 from cfn.agents.base import Agent
@@ -59,6 +60,14 @@ def ask(bonus: Bonus, truth: TrueCounts) -> Array:
     return np.concatenate([bonus.novelty(examples[i : i + CHUNK], states[i : i + CHUNK]) for i in starts])
 
 
+def save_rooms(folder: Path, rooms: dict[int, Array]) -> None:
+    """Keep an image of each room, once."""
+    (folder / "rooms").mkdir(exist_ok=True)
+    for room, image in rooms.items():
+        if not (path := folder / "rooms" / f"{room}.png").exists():
+            imsave(path, image, cmap="gray", vmin=0, vmax=255)
+
+
 class Evaluation:
     """Evaluates a run whenever it is called, and writes down what it finds.
 
@@ -98,7 +107,7 @@ class Evaluation:
             metrics["explore/states"] = self._truth.seen
             if rooms := self._truth.rooms:
                 metrics["explore/rooms"] = len(rooms)
-                plots.save_rooms(run.folder, rooms)
+                save_rooms(run.folder, rooms)
         return metrics
 
     def _play(self, step: int) -> tuple[list[float], list[int]]:

@@ -9,7 +9,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.image import imread, imsave
+from matplotlib.image import imread
 
 from cfn.analysis.files import CountTable, Numbers, Series, latest_counts, read_config, read_metrics
 
@@ -156,14 +156,6 @@ def maps(table: CountTable, title: str, size: int | None = None) -> Figure:
     bonus.set_title("grey: no action was taken there", fontsize=9)
     _title(figure, title)
     return figure
-
-
-def save_rooms(folder: Path, rooms: dict[int, Any]) -> None:
-    """Keep an image of each room, once."""
-    (folder / "rooms").mkdir(exist_ok=True)
-    for room, image in rooms.items():
-        if not (path := folder / "rooms" / f"{room}.png").exists():
-            imsave(path, image, cmap="gray", vmin=0, vmax=255)
 
 
 def read_rooms(folder: Path) -> dict[int, Numbers]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cfn.analysis.files import CountTable, Series
-from cfn.analysis.plots import count_error, draw_run, learning_curve, maps, read_rooms, room_maps, save_rooms, scatter
+from cfn.analysis.plots import count_error, draw_run, learning_curve, maps, read_rooms, room_maps, scatter
+from cfn.evaluate import save_rooms
 
 
 @pytest.fixture
