@@ -62,13 +62,14 @@ class Console(Tracker):
 
     Args:
         run: The run.
+        step: Where it goes on from, if it is resumed.
         live: Whether to keep one live line; by default, whether the output is a terminal.
         every: Seconds between plain lines.
     """
 
-    def __init__(self, run: Run, live: bool | None = None, every: float = PLAIN_SECONDS) -> None:
+    def __init__(self, run: Run, step: int = 0, live: bool | None = None, every: float = PLAIN_SECONDS) -> None:
         self._total = int(run.config["steps"])
-        self._step = 0
+        self._step = self._first = step
         self._latest: Metrics = {}
         self._start = time.monotonic()
         self._progress: Progress | None = None
@@ -108,7 +109,7 @@ class Console(Tracker):
 
     def _status(self, width: int = 1000) -> str:
         """As much as goes into the width."""
-        rate = self._step / max(time.monotonic() - self._start, 1e-9)
+        rate = (self._step - self._first) / max(time.monotonic() - self._start, 1e-9)
         status = f"step {self._step:,}/{self._total:,}  {rate:,.0f}/s"
         for label, name in FIELDS.items():
             field = f"  {label} {self._latest[name]:.3g}" if name in self._latest else ""
@@ -118,8 +119,8 @@ class Console(Tracker):
         return status
 
     def _time_left(self) -> str:
-        if not self._step:
+        if self._step == self._first:
             return "left ?"
-        seconds = (time.monotonic() - self._start) * (self._total / self._step - 1)
+        seconds = (time.monotonic() - self._start) * (self._total - self._step) / (self._step - self._first)
         minutes, seconds = divmod(round(max(seconds, 0)), 60)
         return f"left {minutes // 60}:{minutes % 60:02}:{seconds:02}"

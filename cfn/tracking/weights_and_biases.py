@@ -56,6 +56,7 @@ class WandbTracker(Tracker):
             "group": run.setting[:128],  # W&B takes no longer name
             "name": f"{run.setting[:110]} seed={run.seed}",
             "tags": [run.env[:64], run.agent[:64], run.bonus[:64], *(tags or [])],
+            **_resumed(run.folder),
         }
         self._guard(lambda: self._start(mode, arguments))
 
@@ -104,7 +105,8 @@ class WandbTracker(Tracker):
         self._wandb.define_metric("step", hidden=True)
         self._wandb.define_metric("*", step_metric="step")
         if self._wandb.settings.mode == "offline":
-            folder = self._shown / "wandb" / Path(self._wandb.settings.sync_dir).name
+            own = Path(self._wandb.settings.sync_dir).name
+            folder = self._shown / "wandb" / ("offline-run-*" if "resume" in arguments else own)
             log.info(f"W&B: offline. To upload the run:  wandb sync {folder}")
         elif self._wandb.url:
             log.info(f"W&B: online, at {self._wandb.url}")
@@ -125,6 +127,13 @@ class WandbTracker(Tracker):
         except Exception as error:
             self._on = False
             log.warning(f"W&B failed ({_first_line(error)}): the run goes on without it. metrics.jsonl has everything.")
+
+
+def _resumed(folder: Path) -> dict[str, str]:
+    """A resumed run goes on as the W&B run that it was, whose id names the file in each folder that W&B made for it."""
+    files = (folder / "wandb").glob("*run-*/run-*.wandb")
+    newest = max(files, key=lambda path: path.parent.name.partition("run-")[2], default=None)
+    return {"id": newest.stem.removeprefix("run-"), "resume": "allow"} if newest else {}
 
 
 def _first_line(error: Exception) -> str:

@@ -1,62 +1,60 @@
-import json
+"""The figures of experiments hold what their runs say, in the paper's layout."""
 
 import matplotlib.image
 import numpy as np
 import pytest
 import yaml
+from folders import make_run
 
-from cfn.analysis.figures import FIGURES, _member, ablation, curves, draw_experiment, noise_bars, scatters, settings
+from cfn.analysis.experiments import Members, members, plan
+from cfn.analysis.figures import FIGURES, draw_experiment, save
+from cfn.analysis.groups import group
+from cfn.analysis.panels import Style
+from cfn.analysis.runs import load
+from cfn.config import CONF
+from cfn.errors import UsageError
+
+MEAN = Style("mean")
 
 
-def make_run(
-    tmp_path, name, seed, env="gridworld", mse=(0.1, 0.01), returns=(0, 1), noise=0.0, noisy=False, mode="",
-    agent="rainbow", **bonus,
-):  # fmt: skip
-    folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-    (folder / ".hydra").mkdir(parents=True)
-    (folder / "counts").mkdir()
-    config = {"env": {"action_noise": noise, "mode": mode}, "agent": {"noisy": noisy}, "bonus": bonus, "seed": seed}
-    (folder / ".hydra" / "config.yaml").write_text(yaml.safe_dump(config))
-    (folder / "summary.json").write_text(json.dumps({"env": env, "agent": agent, "bonus": name, "seed": seed}))
-    lines = [
-        json.dumps(
-            {
-                "step": (i + 1) * 100,
-                "bonus/mse": error + seed * 0.002,
-                "bonus/floor_mse": 0.002,
-                "eval/return": score,
-                "explore/states": 10 * (i + 1),
-                "train/return": seed if i == 0 else 1,
-            }
-        )
-        for i, (error, score) in enumerate(zip(mse, returns, strict=True))
-    ]
-    (folder / "metrics.jsonl").write_text("\n".join(lines))
-    rows = [f"{i} 0,{i + 1},{(i + 1) ** -0.5},{(i + 1) ** -0.5 + 0.01 * seed}" for i in range(5)]
-    header = "state,count,true_bonus,predicted_bonus"
-    (folder / "counts" / "step_000000200.csv").write_text("\n".join([header, *rows]))
-    return folder
+def draw(name, tmp_path, style=MEAN):
+    """The figure of all runs that there are, whatever the experiment's plan is."""
+    groups, _ = group(load([tmp_path])[0])
+    return FIGURES[name](Members(groups, list(dict.fromkeys(one.task for one in groups)), []), style)
+
+
+def planned(name, tmp_path, cell, **more):
+    """A run of one of an experiment's cells, at the paper's size."""
+    keys = {key: yaml.safe_load(value) for key, value in cell.items() if "." in key}
+    names = {key: cell[key] for key in ("env", "agent", "bonus")}
+    return make_run(tmp_path, **names, config=keys, overrides=[f"experiment={name}"], **more)
+
+
+def bar_heights(axes):
+    return [[bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, "patches")]
 
 
 def test_scatters_have_a_panel_for_each_method_and_environment(tmp_path):
-    folders = [make_run(tmp_path, b, s, env) for env in ("taxi5", "taxi10") for b in ("cfn", "rnd") for s in (0, 1)]
-    figure = scatters([_member(folder) for folder in folders])
-    assert [axes.get_title() for axes in figure.axes] == ["CFN, taxi5", "RND, taxi5", "CFN, taxi10", "RND, taxi10"]
+    for env in ("taxi10", "taxi5"):
+        for bonus in ("cfn", "rnd"):
+            for seed in (0, 1):
+                make_run(tmp_path, bonus, seed, env)
+    figure = draw("taxi_counts", tmp_path)
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"{method}, Visual Taxi, {size}\nafter 100 steps" for size in ("10x10", "5x5") for method in ("CFN", "RND")
+    ]
     dashed = [sum(line.get_linestyle() == "--" for line in axes.lines) for axes in figure.axes]
     assert dashed == [1, 0, 1, 0], "RND does not mean to count"
     assert [len(axes.lines) - d for axes, d in zip(figure.axes, dashed, strict=True)] == [2, 2, 2, 2], "every seed"
 
 
 def test_the_ablation_shows_mean_error_and_floor(tmp_path):
-    variants = [(True, True), (True, False), (False, True), (False, False)]
-    folders = [
-        make_run(tmp_path, "cfn", seed, prior=prior, prioritize=prioritize)
-        for prior, prioritize in variants
-        for seed in (0, 1)
-    ]
-    figure = ablation([_member(folder) for folder in folders])
+    for prior, prioritize in [(True, True), (True, False), (False, True), (False, False)]:
+        for seed in (0, 1):
+            make_run(tmp_path, seed=seed, config={"bonus.prior": prior, "bonus.prioritize": prioritize})
+    figure = draw("gridworld_ablation", tmp_path)
     curves = figure.axes[0].lines
-    assert [line.get_label() for line in curves] == [
+    assert [line.get_label() for line in curves[:5]] == [
         "CFN",
         "CFN without priorities",
         "CFN without prior",
@@ -65,82 +63,201 @@ def test_the_ablation_shows_mean_error_and_floor(tmp_path):
     ]
     assert curves[0].get_ydata() == pytest.approx([0.101, 0.011])
     assert curves[-1].get_ydata() == pytest.approx([0.002, 0.002])
+    assert figure.axes[0].get_yscale() == "log"
     assert len(figure.axes) == 5
 
 
-def test_zero_flips_have_a_name(tmp_path):
-    assert _member(make_run(tmp_path, "cfn", 0, flips="zero")).method == "zero flips"
-
-
-def test_learning_curves_are_means_over_seeds(tmp_path):
+def test_learning_curves_are_statistics_over_seeds(tmp_path):
     scores = {("cfn", 0): (0, 1), ("cfn", 1): (1, 1), ("none", 0): (0, 0), ("none", 1): (0, 0)}
-    folders = [
-        make_run(tmp_path, name, seed, returns=returns, noisy=name == "none")
-        for (name, seed), returns in scores.items()
-    ]
-    axes = curves([_member(folder) for folder in folders]).axes[0]
+    for (bonus, seed), returns in scores.items():
+        make_run(tmp_path, bonus, seed, returns=returns, config={"agent.noisy": bonus == "none"})
+    axes = draw("gridworld_curves", tmp_path).axes[0]
     assert [line.get_label() for line in axes.lines] == ["CFN (2 seeds)", "noisy Rainbow (2 seeds)"]
     assert axes.lines[0].get_ydata() == pytest.approx([0.5, 1])
     band = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == pytest.approx((0, 1)), "the standard error of 0 and 1 is 1/2"
+    assert axes.get_ylim() == (-0.05, 1.05)
+
+
+def test_seeds_are_shown_on_request_and_the_text_says_what_the_band_is(tmp_path):
+    for seed in (0, 1, 2):
+        make_run(tmp_path, seed=seed)
+    plain, with_seeds = (draw("gridworld_curves", tmp_path, Style("iqm", seeds)) for seeds in (False, True))
+    assert [len(figure.axes[0].lines) for figure in (plain, with_seeds)] == [1, 4]
+    assert plain.get_suptitle() == "mean (too few seeds to trim) and 95% bootstrap interval over 3 seeds"
+    make_run(tmp_path, seed=3)
+    more = draw("gridworld_curves", tmp_path, Style())
+    assert more.get_suptitle() == "interquartile mean and 95% bootstrap interval over 4 seeds"
+
+
+def test_where_seeds_are_missing_the_line_is_dotted(tmp_path):
+    make_run(tmp_path, seed=0, returns=(0, 0, 1), mse=(1, 1, 1))
+    make_run(tmp_path, seed=1, returns=(1, 1), mse=(1, 1))
+    solid, dotted = draw("gridworld_curves", tmp_path).axes[0].lines
+    assert solid.get_ydata() == pytest.approx([0.5, 0.5, np.nan], nan_ok=True)
+    assert dotted.get_ydata() == pytest.approx([np.nan, 0.5, 1], nan_ok=True)
+    assert (dotted.get_linestyle(), dotted.get_label()[0]) == (":", "_")
+
+
+def test_a_seed_without_the_metric_is_missing_too(tmp_path):
+    make_run(tmp_path, seed=0, returns=(0, 1))
+    folder = make_run(tmp_path, seed=1)
+    (folder / "metrics.jsonl").write_text('{"step": 100, "train/return": 7}\n')
+    solid, dotted = draw("gridworld_curves", tmp_path).axes[0].lines
+    assert solid.get_label() == "CFN (1 of 2 seeds)"
+    assert np.isnan(solid.get_ydata()).all()
+    assert dotted.get_ydata() == pytest.approx([0, 1])
+
+
+def test_training_is_never_drawn_among_evaluations(tmp_path):
+    make_run(tmp_path, returns=(0, 1))
+    folder = make_run(tmp_path, "rnd")
+    (folder / "metrics.jsonl").write_text('{"step": 100, "train/return": 5}\n')
+    axes = draw("gridworld_curves", tmp_path).axes[0]
+    assert axes.get_title() == "Visual Gridworld: evaluations"
+    assert [line.get_label() for line in axes.lines] == ["CFN (1 seed)"]
 
 
 def test_noise_bars_average_over_the_run(tmp_path):
-    folders = [
-        make_run(tmp_path, name, seed, noise=noise, returns=(seed, 1 - noise))
-        for name in ("cfn", "rnd")
-        for noise in (0.5, 0.0)
-        for seed in (0, 1)
-    ]
-    axes = noise_bars([_member(folder) for folder in folders]).axes[0]
+    for bonus in ("cfn", "rnd"):
+        for noise in (0.5, 0.0):
+            for seed in (0, 1):
+                make_run(tmp_path, bonus, seed, config={"env.action_noise": noise}, returns=(seed, 1 - noise))
+    axes = draw("gridworld_noise", tmp_path).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.5"]
-    heights = [[bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, "patches")]
-    assert heights == [pytest.approx([0.75, 0.5])] * 2
-
-
-def test_tasks_and_modes_have_panels_of_evaluations_goals_and_states(tmp_path):
-    tasks = [("fetch_push", "medium"), ("fetch_push", "hard"), ("fetch_slide", "medium"), ("antmaze", "")]
-    folders = [
-        make_run(tmp_path, name, seed, env, mode=mode, agent="sac", returns=(0, seed))
-        for env, mode in tasks
-        for name in ("cfn", "none")
-        for seed in (0, 1)
-    ]
-    figure = settings([_member(folder) for folder in folders], columns=3)
-    shown = [axes for axes in figure.axes if axes.get_visible()]
-    titles = [axes.get_title().strip() for axes in shown]
-    assert titles == ["fetch_push medium", "fetch_push hard", "fetch_slide medium", *[""] * 6, "antmaze", "", ""]
-    assert [line.get_label() for line in shown[0].lines] == ["CFN", "SAC"]
-    assert shown[0].lines[0].get_ydata() == pytest.approx([0, 0.5])
-    assert shown[3].lines[0].get_ydata() == pytest.approx([0.5, 1.5]), "goals in training, summed"
-    assert shown[6].lines[0].get_ydata() == pytest.approx([10, 20])
-    assert all(axes.get_xlim()[0] == 0 and axes.get_xlim()[1] >= 200 for axes in shown), "all of it is to be seen"
-
-
-def test_scores_beyond_one_and_sizes_of_buffers(tmp_path):
-    folders = [make_run(tmp_path, "cfn", 0, returns=(0, 2500), capacity=capacity) for capacity in (20_000_000, 5_000)]
-    axes = FIGURES["montezuma_buffer"]([_member(folder) for folder in folders]).axes[0]
-    labels = [line.get_label() for line in axes.lines]
-    assert labels == ["CFN, 20,000,000 states (1 seed)", "CFN, 5,000 states (1 seed)"]
-    assert axes.get_ylim()[1] > 2500
+    assert bar_heights(axes) == [pytest.approx([0.75, 0.5])] * 2
+    assert axes.get_legend_handles_labels()[1] == ["CFN", "RND"]
 
 
 def test_a_missing_bar_is_a_gap(tmp_path):
-    folders = [make_run(tmp_path, "cfn", 0, noise=noise) for noise in (0.0, 0.5)] + [make_run(tmp_path, "rnd", 0)]
-    axes = noise_bars([_member(folder) for folder in folders]).axes[0]
-    heights = [bar.get_height() for bars in axes.containers if hasattr(bars, "patches") for bar in bars]
-    assert heights == pytest.approx([0.5, 0.5, 0.5, np.nan], nan_ok=True)
+    for noise in (0.0, 0.5):
+        make_run(tmp_path, config={"env.action_noise": noise})
+    make_run(tmp_path, "rnd", config={"env.action_noise": 0.0})
+    heights = bar_heights(draw("gridworld_noise", tmp_path).axes[0])
+    assert heights == [pytest.approx([0.5, 0.5]), pytest.approx([0.5, np.nan], nan_ok=True)]
+
+
+def test_while_nobody_has_scored_what_was_seen_is_drawn(tmp_path):
+    for bonus in ("cfn", "rnd"):
+        for sticky in (0.0, 0.75):
+            make_run(tmp_path, bonus, env="montezuma", returns=(0, 0), config={"env.sticky": sticky})
+    scores, states = draw("montezuma_curves", tmp_path).axes
+    assert not scores.lines[0].get_ydata().any()
+    assert states.lines[0].get_ydata() == pytest.approx([10, 20])
+    scores, states = draw("montezuma_sticky", tmp_path).axes
+    assert (bar_heights(scores), bar_heights(states)) == ([[0, 0]] * 2, [[20, 20]] * 2)
+    make_run(tmp_path, seed=1, env="montezuma", returns=(0, 100), config={"env.sticky": 0.0})
+    assert all(len(draw(name, tmp_path).axes) == 1 for name in ("montezuma_curves", "montezuma_sticky"))
+
+
+def test_tasks_and_modes_have_panels(tmp_path):
+    tasks = [("antmaze", ""), ("fetch_push", "hard"), ("fetch_push", "medium"), ("fetch_slide", "medium")]
+    for env, mode in tasks:
+        for bonus in ("cfn", "none"):
+            for seed in (0, 1):
+                make_run(tmp_path, bonus, seed, env, "sac", (0, seed), config={"env.mode": mode})
+    figure = draw("fetch", tmp_path)
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    titles = ["Ant U-Maze", "FetchPush, hard", "FetchPush, medium", "FetchSlide, medium"]
+    assert [axes.get_title() for axes in shown] == titles
+    assert [line.get_label() for line in shown[0].lines] == ["CFN", "SAC"]
+    assert shown[0].lines[0].get_ydata() == pytest.approx([0, 0.5])
+    assert all(axes.get_xlim()[0] == 0 and axes.get_xlim()[1] >= 200 for axes in shown), "all of it is to be seen"
+
+
+@pytest.mark.parametrize("name", ["d4rl", "fetch"])
+def test_tasks_stand_where_the_paper_has_them_also_if_some_are_missing(tmp_path, name):
+    cells = plan(CONF, name, "paper").cells
+    whole, gaps = tmp_path / "whole", tmp_path / "gaps"
+    for i, cell in enumerate(cells):
+        planned(name, whole, cell)
+        if i not in (1, 4, 7):  # the second task of Fetch
+            planned(name, gaps, cell)
+    found = members(load([whole])[0], name, CONF)
+    axes = [axes for axes in FIGURES[name](found, MEAN).axes if axes.get_visible()]
+    titles = [one.get_title() for one in axes]
+    if name == "d4rl":  # the two most challenging tasks in the bottom row (Figure 5)
+        assert titles == ["Pen", "Door", "Hammer", "Ant U-Maze", "Relocate"]
+        return
+    robots, modes = ("FetchPush", "FetchSlide", "FetchPickAndPlace"), ("default", "medium", "hard")
+    assert titles == [f"{robot}, {mode}" for robot in robots for mode in modes]
+    figure = FIGURES[name](members(load([gaps])[0], name, CONF), MEAN)
+    assert [one.get_title() for one in figure.axes] == titles
+    assert [text.get_text() for text in figure.axes[1].texts] == ["no run"]
+    assert figure.axes[2].lines
+
+
+def test_the_legend_has_every_method_of_every_panel(tmp_path):
+    for env, bonuses in (("antmaze", ("cfn", "rnd")), ("pen", ("cfn", "rnd", "none"))):
+        for bonus in bonuses:
+            make_run(tmp_path, bonus, env=env, agent="sac")
+            if env == "antmaze":  # a solid and a dotted line each
+                make_run(tmp_path, bonus, 1, env, "sac", returns=(0,), mse=(1,))
+    (legend,) = draw("d4rl", tmp_path).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["CFN", "RND", "SAC"]
+
+
+def test_a_method_without_count_tables_is_said(tmp_path):
+    make_run(tmp_path)
+    make_run(tmp_path, "rnd", tables=0)
+    cfn, rnd = draw("gridworld_counts", tmp_path).axes
+    assert cfn.lines
+    assert [text.get_text() for text in rnd.texts] == ["no count table yet"]
+
+
+def test_bars_of_different_tasks_are_not_pooled(tmp_path):
+    for env, score in (("gridworld", 1), ("gridworld_small", 0)):
+        make_run(tmp_path, env=env, returns=(score, score), config={"env.action_noise": 0.5})
+    make_run(tmp_path, "rnd", config={"env.action_noise": None})
+    axes = draw("gridworld_noise", tmp_path).axes[0]
+    assert bar_heights(axes) == [[1], [0]], "and what has no level has no bar"
+    assert axes.get_legend_handles_labels()[1] == ["CFN, Visual Gridworld", "CFN, Visual Gridworld, small"]
+
+
+def test_one_task_has_room_for_goals_and_states(tmp_path):
+    for seed in (0, 1):
+        make_run(tmp_path, seed=seed, env="antmaze", agent="sac", returns=(0, seed))
+    evaluations, goals, states = draw("d4rl", tmp_path).axes
+    assert evaluations.lines[0].get_ydata() == pytest.approx([0, 0.5])
+    assert goals.lines[0].get_ydata() == pytest.approx([0.5, 1.5]), "goals in training, summed"
+    assert states.lines[0].get_ydata() == pytest.approx([10, 20])
+
+
+def test_scores_beyond_one_and_sizes_of_buffers(tmp_path):
+    for capacity in (20_000_000, 5_000):
+        make_run(tmp_path, returns=(0, 2500), config={"bonus.capacity": capacity})
+    axes = draw("montezuma_buffer", tmp_path).axes[0]
+    labels = [line.get_label() for line in axes.lines]
+    assert labels == ["CFN, 5,000 states (1 seed)", "CFN, 20,000,000 states (1 seed)"]
+    assert axes.get_ylim()[1] > 2500
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_every_figure_is_drawn(tmp_path, name):
-    folders = [make_run(tmp_path, "cfn", seed, prior=True, prioritize=True) for seed in (0, 1)]
-    out = draw_experiment(name, folders, tmp_path / "figure.png")
+    cell = plan(CONF, name, "paper").cells[0]
+    noise = {"env.action_noise": "0", "env.sticky": "0"}
+    folders = [planned(name, tmp_path, noise | cell, seed=seed) for seed in (0, 1)]
+    out, problems = draw_experiment(name, folders, tmp_path / "figure.png", CONF)
+    assert any(f"{name} (preset=paper) has no " in problem for problem in problems)
     image = matplotlib.image.imread(out)
     assert image.std() > 0.05
     assert np.prod(image.shape[:2]) > 100_000
 
 
 def test_other_sweeps_have_no_figure(tmp_path):
-    assert draw_experiment("none", [tmp_path], tmp_path / "figure.png") is None
-    assert draw_experiment("zero_flips", [], tmp_path / "figure.png") is None
+    assert draw_experiment("none", [tmp_path], tmp_path / "figure.png", CONF) is None
+    assert draw_experiment("zero_flips", [], tmp_path / "figure.png", CONF) is None
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_the_same_runs_give_the_same_file(tmp_path, ending):
+    for seed in (0, 1, 2):
+        make_run(tmp_path, seed=seed, returns=(0, seed))
+    files = [save(draw("gridworld_curves", tmp_path, Style()), tmp_path / f"{i}.{ending}") for i in range(2)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_picture_that_cannot_be_written_is_a_sentence(tmp_path):
+    make_run(tmp_path)
+    with pytest.raises(UsageError, match="cannot be written"):
+        save(draw("zero_flips", tmp_path), tmp_path / "missing" / "a.png")

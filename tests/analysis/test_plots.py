@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cfn.analysis.files import CountTable, Series
-from cfn.analysis.plots import count_error, draw_run, learning_curve, maps, read_rooms, room_maps, scatter
-from cfn.evaluate import save_rooms
+from cfn.analysis.plots import count_error, draw_run, learning_curve, scatter
 
 
 @pytest.fixture
@@ -44,23 +43,6 @@ def test_the_count_error_stands_above_its_floor(table):
     assert floor.get_ydata().tolist() == [0.002, 0.003, 0.002]
     assert floor.get_linestyle() == "--"
     assert "(floor 0.002)" in scatter(table, "", metrics["bonus/floor_mse"]).axes[0].get_title()
-
-
-def test_the_maps_put_each_state_in_its_place(table):
-    figure = maps(table, "a title", size=4)
-    visits, bonus = (axes.images[0].get_array() for axes in figure.axes[:2])
-    assert visits.shape == (4, 4)
-    assert visits[1, 2] == 4
-    assert visits[3, 1] == 9
-    assert bonus[3, 1] == 0.2
-    assert visits.mask.sum() == 13, "the rest was never visited"
-    assert figure.axes[0].images[0].origin == "lower"
-
-
-def test_without_a_size_the_visited_part_is_mapped(table):
-    figure = maps(table._replace(states=table.states - 5), "a title")
-    assert figure.axes[0].images[0].get_array().shape == (4, 3)
-    assert figure.axes[0].images[0].get_extent() == [-5.5, -2.5, -5.5, -1.5]
 
 
 def test_the_learning_curve_smooths_training_and_shows_evaluation():
@@ -101,25 +83,6 @@ def test_states_that_are_no_positions_have_no_maps(tmp_path):
     (tmp_path / "counts").mkdir()
     (tmp_path / "counts" / "step_000000010.csv").write_text("state,count,true_bonus,predicted_bonus\n0 0 1,1,1,1\n")
     assert set(draw_run(tmp_path, "a title")) == {"learning_curve", "scatter"}
-
-
-def test_a_rooms_map_lies_over_an_image_of_it(tmp_path):
-    """The player of Montezuma's Revenge, at (77, 235) of its first room, is drawn in the middle, a little above."""
-    image = np.zeros((84, 84), np.uint8)
-    image[3, 5] = 255
-    save_rooms(tmp_path, {1: image})
-    save_rooms(tmp_path, {1: image + 1, 7: image})
-    rooms = read_rooms(tmp_path)
-    assert (rooms[1] * 255 == image).all(), "the first stays"
-    states = np.array([[77, 235, 1], [10, 200, 1], [90, 235, 7]])
-    table = CountTable(500, states, np.array([4, 1, 9]), np.array([0.5, 1, 1 / 3]), np.array([0.4, 0.8, 0.3]))
-    figure = room_maps(table, rooms, "title")
-    panels = figure.axes[:4]
-    assert [axes.get_title() for axes in panels] == ["room 1: 5 visits", "room 7: 9 visits", "", ""]
-    visits, bonus = panels[0].collections[0], panels[2].collections[0]
-    assert visits.get_offsets()[0].tolist() == pytest.approx([79.5 * 84 / 160, 82 * 84 / 210])
-    assert visits.get_array().tolist() == [4, 1]
-    assert bonus.get_array().tolist() == [0.4, 0.8]
 
 
 def test_rooms_have_a_panel_beside_the_learning_curve():

@@ -1,5 +1,8 @@
 import json
 
+import pytest
+
+from cfn.errors import UsageError
 from cfn.run import Run
 from cfn.tracking.metrics_file import MetricsFile
 
@@ -13,3 +16,11 @@ def test_each_moment_is_a_line_at_once(tmp_path):
     assert rows == [{"step": 1, "a": 0.1, "b": 2}, {"step": 3, "a": 1 / 3}], "before the file is closed, and exactly"
     assert file.latest == {"a": 1 / 3, "b": 2}
     file.finish()
+
+
+@pytest.mark.parametrize("line", ["5", "null", "[1, 2]", '"text"', "half", "[" * 100_000])
+def test_a_line_that_no_run_writes_is_a_sentence(tmp_path, line):
+    run = Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10})
+    run.metrics.write_text('{"step": 1}\n' + line + "\n")
+    with pytest.raises(UsageError, match="has a line that is not JSON as runs write it"):
+        MetricsFile(run)

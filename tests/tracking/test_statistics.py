@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cfn import device
 from cfn.errors import UsageError
 from cfn.tracking.statistics import EpisodeStatistics, Means, finite
 
@@ -48,3 +50,38 @@ def test_means_start_anew_when_taken():
     means.add({"b": 5.0})
     assert means.take() == {"a": 3.0, "b": 5.0}
     assert means.take() == {}
+
+
+def test_numbers_of_the_cpu_are_plain_at_once():
+    assert type(finite(1, {"a": torch.tensor(0.5)})["a"]) is float
+
+
+def test_what_is_on_a_device_is_looked_at_when_it_is_taken(monkeypatch):
+    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    means = Means()
+    for value in (1.0, 2.0, 6.0):
+        (waiting,) = finite(1, {"a": torch.tensor(value)}).values()
+        assert isinstance(waiting, torch.Tensor)
+        means.add({"a": waiting})
+    taken = means.take()
+    assert taken == {"a": 3.0}
+    assert type(taken["a"]) is float
+    means.add(finite(1, {"bonus/loss": torch.tensor(float("nan"))}))
+    with pytest.raises(UsageError, match="bonus/loss is nan at step 7"):
+        finite(7, means.take())
+
+
+def test_an_episode_can_be_dropped():
+    statistics = EpisodeStatistics(2)
+    statistics.add(np.array([5.0, 1.0]), np.array([5.0, 1.0]), np.array([False, False]))
+    statistics.drop(np.array([True, False]))
+    ended = statistics.add(np.array([2.0, 2.0]), np.array([2.0, 2.0]), np.array([True, False]))
+    assert ended == {"train/episodes": 1, "train/return": 2.0, "train/length": 1.0, "train/bonus": 2.0}
+    ended = statistics.add(np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([False, True]))
+    assert (ended["train/return"], ended["train/length"]) == (5.0, 3.0)
+
+
+def test_looking_at_means_leaves_them():
+    means = Means()
+    means.add({"a": 1.0})
+    assert means.look() == means.look() == means.take() == {"a": 1.0}

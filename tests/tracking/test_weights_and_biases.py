@@ -9,7 +9,7 @@ import wandb
 from wandb_file import history, records, wait_for_the_end
 
 from cfn.run import Run
-from cfn.tracking.weights_and_biases import WandbTracker
+from cfn.tracking.weights_and_biases import WandbTracker, _resumed
 
 
 @pytest.fixture
@@ -108,3 +108,33 @@ def test_the_mode_follows_the_login(monkeypatch):
     assert WandbTracker._chosen("offline") == "offline"
     monkeypatch.setenv("WANDB_MODE", "disabled")
     assert WandbTracker._chosen("auto") == "disabled"
+
+
+def test_a_resumed_run_is_the_same_run_to_w_and_b(run):
+    first = WandbTracker(run, mode="offline")
+    first.log(1, {"a": 1.0})
+    first.finish()
+    second = WandbTracker(run, mode="offline")
+    assert second._wandb.id == first._wandb.id
+    second.finish()
+    folders = {path.name for path in (run.folder / "wandb").glob("offline-run-*")}
+    assert len(folders) == 2
+    assert all(first._wandb.id in folder for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("folders", "known"),
+    [
+        ([], None),
+        (["run-20260102_030405-abc"], "abc"),
+        (["offline-run-20260102_030405-abc", "offline-run-20260102_030405-abc-1"], "abc"),  # two in one second
+        (["run-20260102_030405-my-own-id"], "my-own-id"),
+        (["run-20260101_030405-late", "offline-run-20260102_030405-abc"], "abc"),
+    ],
+)
+def test_the_run_of_w_and_b_is_known_by_its_file(tmp_path, folders, known):
+    for folder in folders:
+        own = folder.partition("_")[2].partition("-")[2].removesuffix("-1")
+        (tmp_path / "wandb" / folder).mkdir(parents=True)
+        (tmp_path / "wandb" / folder / f"run-{own}.wandb").touch()
+    assert _resumed(tmp_path).get("id") == known

@@ -1,0 +1,95 @@
+"""What `cfn plot` draws of any runs."""
+
+import matplotlib.image
+import numpy as np
+import pytest
+from folders import make_run
+
+from cfn.analysis.comparison import bars_over, compare, learning_curves, scatters, too_many
+from cfn.analysis.groups import group
+from cfn.analysis.panels import Style, newest_tables
+from cfn.analysis.runs import load
+
+
+def groups(tmp_path):
+    return group(load([tmp_path])[0])[0]
+
+
+def test_each_task_has_its_own_pictures(tmp_path):
+    make_run(tmp_path, env="taxi5", tables=0)
+    make_run(tmp_path, "none", env="fetch_push", config={"env.mode": "hard"})
+    names = [name for name, _ in compare(groups(tmp_path), Style())]
+    assert names == ["fetch_push_hard-curve", "fetch_push_hard-maps", "taxi5-curve", "taxi5-count_error"]
+
+
+def test_many_settings_go_on_in_the_next_picture(tmp_path):
+    for scale in range(29):
+        make_run(tmp_path, config={"bonus.scale": scale}, tables=0, mse=(0, 0))
+    found = groups(tmp_path)
+    pictures = dict(compare(found, Style()))
+    assert list(pictures) == ["gridworld-curve", "gridworld-curve-2", "gridworld-by_bonus.scale"]
+    assert [len(pictures[name].axes[0].lines) for name in ("gridworld-curve", "gridworld-curve-2")] == [25, 4]
+    first = pictures["gridworld-curve-2"].axes[0].lines[0]
+    assert first.get_label() == "CFN, bonus.scale=25 (1 seed)", "in the order of their values"
+    assert too_many(found)[0].startswith("gridworld has 29 settings: scatters are drawn of at most 8")
+    assert too_many(found[:5]) == []
+
+
+def test_curves_show_score_and_exploration(tmp_path):
+    for seed in (0, 1):
+        make_run(tmp_path, seed=seed, returns=(seed, 1))
+    score, states = learning_curves(groups(tmp_path), Style("mean")).axes
+    assert score.get_title() == "gridworld: evaluations"
+    assert score.lines[0].get_ydata() == pytest.approx([0.5, 1])
+    assert (states.get_ylabel(), states.lines[0].get_ydata().tolist()) == ("distinct states seen", [10, 20])
+
+
+def test_a_swept_key_has_bars_for_each_method(tmp_path):
+    for bonus, factor in (("cfn", 1), ("rnd", 0.5)):
+        for scale in (0.1, 0.01):
+            make_run(tmp_path, bonus, returns=(scale * factor,) * 2, config={"bonus.scale": scale, "bonus.b": bonus})
+    axes = bars_over("bonus.scale", groups(tmp_path), Style()).axes[0]
+    bars = [container for container in axes.containers if hasattr(container, "patches")]
+    assert {one.get_label(): [bar.get_height() for bar in one] for one in bars} == {
+        "CFN": pytest.approx([0.01, 0.1]),
+        "RND": pytest.approx([0.005, 0.05]),
+    }
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.01", "0.1"]
+
+
+def test_maps_share_what_they_can(tmp_path):
+    for bonus in ("cfn", "none", "rnd"):
+        make_run(tmp_path, bonus, config={"env.size": 6})
+    found = groups(tmp_path)
+    assert len(scatters([(found[0], newest_tables(found[0].runs))]).axes) == 1
+    figure = dict(compare(found, Style()))["gridworld-maps"]
+    images = [axes.images[0] for axes in figure.axes[:6] if axes.images]
+    assert [image.get_array().shape for image in images] == [(6, 6)] * 5, "no bonus, no map of it"
+    assert len(figure.axes) == 6 + 3, "a bar for the visits, for the bonus that counts, and for the other's"
+    titles = [axes.get_title().splitlines()[0] for axes in figure.axes if axes.get_title()]
+    assert titles == ["CFN, seed 0", "no bonus, seed 0", "RND, seed 0"]
+
+
+def test_the_first_seed_that_was_counted_is_mapped(tmp_path):
+    make_run(tmp_path, tables=0)
+    make_run(tmp_path, seed=1)
+    figure = dict(compare(groups(tmp_path), Style()))["gridworld-maps"]
+    assert figure.axes[0].get_title() == "CFN, seed 1\nafter 100 steps"
+
+
+def test_what_is_no_number_has_no_bar(tmp_path):
+    for bonus, clips in (("cfn", (1, 2)), ("rnd", (1, None))):
+        for clip in clips:
+            make_run(tmp_path, bonus, config={"reward_clip": clip})
+    axes = dict(compare(groups(tmp_path), Style()))["gridworld-by_reward_clip"].axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2"]
+
+
+def test_rooms_have_maps_too(tmp_path):
+    folder = make_run(tmp_path, env="montezuma", tables=0)
+    (folder / "counts" / "step_000000100.csv").write_text(
+        "state,count,true_bonus,predicted_bonus\n77 235 1,4,0.5,0.4\n"
+    )
+    (folder / "rooms").mkdir()
+    matplotlib.image.imsave(folder / "rooms" / "1.png", np.zeros((84, 84), np.uint8), cmap="gray")
+    assert "montezuma-rooms-1" in [name for name, _ in compare(groups(tmp_path), Style())]

@@ -1,0 +1,84 @@
+import csv
+import io
+
+from folders import make_run
+
+from cfn.analysis.groups import group
+from cfn.analysis.panels import Style
+from cfn.analysis.runs import load
+from cfn.analysis.tables import as_csv, cells, markdown, rows
+
+
+def table(tmp_path, stat="mean"):
+    return rows(group(load([tmp_path])[0])[0], Style(stat))
+
+
+def test_a_row_has_the_statistics_of_its_seeds(tmp_path):
+    make_run(tmp_path, seed=0, returns=(0, 0, 0), mse=(1, 1, 1))
+    make_run(tmp_path, seed=1, returns=(0, 1, 1), mse=(1, 1, 1))
+    (row,) = table(tmp_path)
+    assert (row.task, row.method, row.seeds, row.steps) == ("gridworld", "CFN", 2, 300)
+    assert row.final.centre.tolist() == [0.5]
+    assert (row.final.low.tolist(), row.final.high.tolist()) == ([0], [1])
+    assert row.area.centre.tolist() == [0.375], "0, and 3/4 by trapezoids"
+    assert (row.scored, row.speed, row.memory) == (1, 50.5, 501)
+
+
+def test_who_never_scored(tmp_path):
+    folder = make_run(tmp_path, returns=(0, 0))
+    text = (folder / "metrics.jsonl").read_text().replace('"train/return": 1', '"train/return": 0')
+    (folder / "metrics.jsonl").write_text(text)
+    make_run(tmp_path, seed=1, returns=(0, 0))
+    assert table(tmp_path)[0].scored == 0.5, "a goal in training counts"
+
+
+def test_methods_are_compared_over_all_tasks_where_scores_are_chances(tmp_path):
+    for env, score in (("fetch_push", 0), ("fetch_slide", 1)):
+        for seed in (0, 1, 2):
+            make_run(tmp_path, seed=seed, env=env, returns=(0, score))
+    make_run(tmp_path, "rnd", env="fetch_push")
+    found = table(tmp_path, "iqm")
+    assert [(row.task, row.method) for row in found] == [
+        ("fetch_push", "CFN"),
+        ("fetch_push", "RND"),
+        ("fetch_slide", "CFN"),
+        ("all 2 tasks", "CFN"),
+    ]
+    assert [float(bound[0]) for bound in found[-1].final[:3]] == [0.5, 0.5, 0.5], "resampled within each task"
+    make_run(tmp_path, env="pendulum", returns=(-1000, -200))
+    assert not any(row.task.startswith("all") for row in table(tmp_path)), "there is no common scale"
+
+
+def test_what_is_unknown_is_left_empty(tmp_path):
+    folder = make_run(tmp_path)
+    (folder / "metrics.jsonl").write_text('{"step": 5, "bonus/mse": 1}\n')
+    (folder / "summary.json").unlink()
+    found = table(tmp_path)
+    assert cells(found) == [("gridworld", "CFN", "1", "5", "", "", "0%", "", "")]
+    (line,) = csv.DictReader(io.StringIO(as_csv(found, "mean")))
+    assert (line["final_score"], line["area_high"], line["memory_mb"], line["scored"]) == ("", "", "", "0")
+
+
+def test_one_seed_has_no_interval(tmp_path):
+    make_run(tmp_path, returns=(0, 0.5))
+    found = table(tmp_path, "iqm")
+    assert cells(found)[0][4] == "0.5"
+    (line,) = csv.DictReader(io.StringIO(as_csv(found, "iqm")))
+    assert (line["final_score"], line["final_score_low"], line["final_score_high"]) == ("0.5", "", "")
+    assert line["stat"] == "iqm"
+
+
+def test_training_is_not_compared_with_evaluations(tmp_path):
+    make_run(tmp_path, returns=(0, 1))
+    folder = make_run(tmp_path, "rnd")
+    (folder / "metrics.jsonl").write_text('{"step": 10, "train/return": 5}\n')
+    evaluated, other = table(tmp_path)
+    assert evaluated.final.centre.tolist() == [1]
+    assert other.final is None
+
+
+def test_markdown_is_not_broken_by_a_name(tmp_path):
+    make_run(tmp_path, "a|b")
+    lines = markdown(table(tmp_path), "mean").splitlines()
+    assert {line.count("|") for line in lines[:3]} == {10}
+    assert lines[-1].startswith("Scores: mean and standard error over seeds; of one seed there is no interval")
