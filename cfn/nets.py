@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cfn.device import send
 from cfn.errors import UsageError
 from cfn.types import Array
 
@@ -72,7 +73,7 @@ def refuse(space: gym.Space[object]) -> UsageError:
 
 def to_tensor(observations: Array, device: torch.device) -> Tensor:
     """A batch of observations as networks take it: bytes become numbers in [0, 1], channels come before pixels."""
-    tensor = torch.from_numpy(np.ascontiguousarray(observations)).to(device, non_blocking=True)
+    tensor = send(torch.from_numpy(np.ascontiguousarray(observations)), device)
     if tensor.ndim == 2:
         return tensor.float()
     images = tensor.unsqueeze(1) if tensor.ndim == 3 else tensor.permute(0, 3, 1, 2)

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from cfn import memory
-from cfn.errors import BadValueError
+from cfn.errors import BadValueError, UsageError
 
 
 def test_what_there_is_is_told():
@@ -12,14 +12,49 @@ def test_what_there_is_is_told():
     assert 10**7 < there < 10**14
 
 
-def test_a_container_has_less(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+@pytest.fixture
+def groups(tmp_path, monkeypatch):
+    """Control groups that are only folders: makes one, of version 1 or 2, with a limit and what is taken of it."""
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "OWN", tmp_path / "own")
+
+    def make(folder, names, limit, taken, stat=""):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / names[0]).write_text(f"{limit}\n")
+        (tmp_path / folder / names[1]).write_text(f"{taken}\n")
+        (tmp_path / folder / "memory.stat").write_text(f"anon 7\n{stat}")
+
+    return make
+
+
+def test_a_container_has_less(groups, tmp_path):
     whole = memory.available()
-    (tmp_path / "memory.max").write_text("5000\n")
-    (tmp_path / "memory.current").write_text("2000\n")
+    memory.OWN.write_text("0::/\n")
+    groups(".", memory.NEW_NAMES, 5000, 2000)
     assert memory.available() == 3000
-    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.stat").unlink()
+    assert memory.available() == 3000
+    groups(".", memory.NEW_NAMES, "max", 2000)
     assert memory.available() == pytest.approx(whole, rel=0.2)
+
+
+def test_so_has_a_batch_job_whose_limit_lies_in_a_group_within_others(groups):
+    memory.OWN.write_text("0::/slurm/job_7/step_0\n")
+    groups("slurm/job_7/step_0", memory.NEW_NAMES, "max", 100)
+    groups("slurm/job_7", memory.NEW_NAMES, 5000, 3000, "inactive_file 1500\nactive_file 9\n")
+    groups("slurm", memory.NEW_NAMES, 9000, 3000)
+    groups("other", memory.NEW_NAMES, 50, 0)
+    assert memory.available() == 3500, "files that were read long ago make room"
+
+
+def test_so_has_one_in_groups_of_the_old_kind(groups):
+    memory.OWN.write_text("9:name=systemd:/else\n4:cpu,memory:/slurm/job_7\n0::/\n")
+    groups("memory", memory.OLD_NAMES, 2**63 - 4096, 3000)
+    groups("memory/slurm/job_7", memory.OLD_NAMES, 5000, 3000, "inactive_file 1\ntotal_inactive_file 1500\n")
+    assert memory.available() == 3500
+    memory.OWN.write_text("4:memory:/of/the/host/that/a/container/does/not/see\n")
+    groups("memory", memory.OLD_NAMES, 4000, 3000)
+    assert memory.available() == 1000
 
 
 def test_what_cannot_fit_is_refused_with_both_numbers(monkeypatch):
@@ -36,9 +71,35 @@ def test_nothing_is_refused_where_nothing_is_known(monkeypatch):
     memory.require("capacity", 1000, 2**60)
 
 
-def test_a_buffer_that_may_need_gigabytes_says_so_beforehand(monkeypatch, caplog):
-    monkeypatch.setattr(memory, "available", lambda: 2**40)
+def test_a_buffer_that_may_need_gigabytes_says_so_beforehand(caplog):
     with caplog.at_level(logging.INFO):
-        memory.require("capacity", 1000, 2**29)
-        memory.require("capacity", 20_000_000, 12 * 2**30)
-    assert caplog.messages == ["A replay buffer of 20,000,000 entries can grow to 12.0 GB."]
+        memory.announce(2**29)
+        memory.announce(12 * 2**30)
+    assert caplog.messages == ["The replay buffers can grow to 12.0 GB."]
+
+
+def test_what_fits_one_by_one_but_not_together_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 3 * 2**30)
+    memory.require_together({"agent.capacity": 2**30, "bonus.capacity": 2**31})
+    with pytest.raises(
+        UsageError,
+        match=r"agent.capacity \(2.0 GB\) and bonus.capacity \(2.0 GB\) together can grow beyond the 3.0 GB",
+    ):
+        memory.require_together({"agent.capacity": 2**31, "bonus.capacity": 2**31})
+
+
+def test_what_cannot_be_filled_need_not_fit(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 10_000)
+    assert memory.require_buffer(1000, entry=4, frame=6, steps=None) == 10_000
+    assert memory.require_buffer(10**6, entry=4, frame=6, steps=500) == 5000
+    for capacity, steps in ((1001, None), (10**6, 1001)):
+        with pytest.raises(BadValueError, match=r"can grow to 10,010 bytes"):
+            memory.require_buffer(capacity, entry=4, frame=6, steps=steps)
+
+
+@pytest.mark.parametrize("capacity", [10**15, 10**30])
+def test_but_it_is_reserved(capacity):
+    with pytest.raises(
+        BadValueError, match=r"entries can grow to [\d,]+ bytes, more than the system lets anybody have"
+    ):
+        memory.require_buffer(capacity, entry=40, frame=6, steps=1)

@@ -3,7 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-from cfn.types import Array, Metrics
+from torch import nn
+
+from cfn.device import Measured
+from cfn.types import Array
 
 
 class Agent(ABC):
@@ -15,9 +18,16 @@ class Agent(ABC):
 
     Attributes:
         update_period: Environment steps per call of `update`.
+        full_bytes: What its replay buffer can grow to.
     """
 
     update_period: int = 1
+    full_bytes: int = 0
+
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """Those that learn, and those that follow them: what the keys `compile` and `bf16` are for."""
+        return ()
 
     @abstractmethod
     def act(self, observations: Array, explore: bool = True) -> Array:
@@ -34,12 +44,21 @@ class Agent(ABC):
     ) -> None:
         """Take in one transition per environment, with the reward that is to be learned from."""
 
-    def update(self) -> Metrics:
+    def cut(self, which: Array) -> None:
+        """The episodes of these environments (True) are cut off where they are, as if truncated by the step before.
+
+        That happens when a run is resumed and an environment cannot be brought back to where it was.
+        """
+
+    def update(self) -> Measured:
         """Learn for one step. Returns what is worth logging, such as `agent/loss`."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the agent would need to go on as if nothing had happened."""
+        """All that the agent would need to go on as if nothing had happened.
+
+        What only learning needs, such as a replay buffer, is under the key `memory`, and may be missing when loaded.
+        """
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

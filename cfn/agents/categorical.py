@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from cfn.device import send
+
 
 class Support:
     """`atoms` returns, evenly spaced from `vmin` to `vmax`.
@@ -38,8 +40,8 @@ class Support:
         moved = (rewards[:, None] + discounts[:, None] * self._places).clamp(self._vmin, self._vmax)
         position = ((moved - self._vmin) * (last / (self._vmax - self._vmin))).clamp(0, last)
         below = position.floor()
-        share = (position - below).to(probabilities)  # of the upper neighbour
-        index = below.long().to(probabilities.device)
+        share = send((position - below).to(probabilities.dtype), probabilities.device)  # of the upper neighbour
+        index = send(below.long(), probabilities.device)
         projected = torch.zeros_like(probabilities)
         projected.scatter_add_(1, index, probabilities * (1 - share))
         projected.scatter_add_(1, (index + 1).clamp(max=last), probabilities * share)

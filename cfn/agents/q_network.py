@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cfn import nets
+from cfn.device import send
 
 
 class NoisyLinear(nn.Linear):
@@ -37,7 +38,7 @@ class NoisyLinear(nn.Linear):
     def redraw(self, generator: torch.Generator) -> None:
         """New noise: f(x) = sign(x) sqrt(|x|) of Gaussian numbers, by input and by output."""
         for noise in (self.noise_in, self.noise_out):
-            drawn = torch.randn(noise.shape, generator=generator).to(noise)
+            drawn = send(torch.randn(noise.shape, generator=generator), noise.device)
             noise.copy_(drawn.sign() * drawn.abs().sqrt())
 
     def forward(self, input: Tensor) -> Tensor:

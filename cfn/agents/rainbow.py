@@ -13,20 +13,24 @@ import gymnasium as gym
 import numpy as np
 import torch
 from annotated_types import Ge, Len
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from cfn import memory, nets, seeding
 from cfn.agents.base import Agent
 from cfn.agents.categorical import Support
 from cfn.agents.q_network import QNetwork
+from cfn.device import Measured, Prefetcher, number, send
 from cfn.errors import BadValueError, UsageError
-from cfn.replay.frames import FrameStore
+from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.replay.recorder import Recorder
-from cfn.replay.transitions import TransitionReplay
-from cfn.types import Array, Finite, Metrics, NonNegative, Positive, PositiveFloat, Probability
+from cfn.replay.transitions import TransitionBatch, TransitionReplay
+from cfn.states import load_optimizer, load_parts, save_parts
+from cfn.types import Array, Finite, NonNegative, Positive, PositiveFloat, Probability
 
 ADAM_EPSILON = 1.5e-4
+MEMORIES = ("replay", "recorder", "batches")
+"""What only learning needs."""
 
 
 class RainbowAgent(Agent):
@@ -107,7 +111,7 @@ class RainbowAgent(Agent):
         shape = shape[:-1] if frame_stack > 1 else shape
         frame = FrameStore.bytes_of(shape, observation_space.dtype)
         entry = TransitionReplay.bytes_of(frame_stack, action)
-        memory.require_buffer(capacity, entry, frame, steps)
+        self.full_bytes = memory.require_buffer(capacity, entry, frame, steps)
         self.update_period = update_period
         self._device = torch.device(device)
         self._actions, self._first_action = int(action_space.n), int(action_space.start)
@@ -127,10 +131,15 @@ class RainbowAgent(Agent):
         self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "evaluate", "sample")]
         self._explore_rng, self._evaluate_rng, self._sample_rng = self._rngs
         self._noise_rng = torch.Generator().manual_seed(seeding.integer(seed, "noise"))
-        if frames is None:  # an empty store is false
-            frames = FrameStore(shape, observation_space.dtype)
-        self._replay = TransitionReplay(capacity, frame_stack, frames, action)
+        store, owned = shared_or_own(frames, shape, observation_space.dtype)
+        self._replay = TransitionReplay(capacity, frame_stack, store, action, owns_frames=owned)
         self._recorder = Recorder(self._replay, num_envs, n_step, gamma)
+        self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
+
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """The network and its target."""
+        return self._net, self._target
 
     @torch.no_grad()
     def act(self, observations: Array, explore: bool = True) -> Array:
@@ -168,12 +177,16 @@ class RainbowAgent(Agent):
         self._recorder.add(observations, actions, rewards, next_observations, terminated, truncated)
         self._steps += len(observations)
 
-    def update(self) -> Metrics:
+    def cut(self, which: Array) -> None:
+        """The n-step windows of these environments end with what was last seen."""
+        self._recorder.cut(which)
+
+    def update(self) -> Measured:
         """One step towards the projected distribution of reward + discount * Z(s', a*)."""
         if self._steps < self._min_size or len(self._replay) == 0:
             return {}
-        batch = self._replay.sample(self._batch_size, self._sample_rng)
-        actions, weights = (torch.from_numpy(a).to(self._device) for a in (batch.actions, batch.weights))
+        batch = self._batches.take()
+        actions, weights = (send(torch.from_numpy(a), self._device) for a in (batch.actions, batch.weights))
         rows = torch.arange(len(actions), device=self._device)
         target = self._target_distribution(batch.next_states, batch.rewards, batch.discounts)
         self._draw_noise(self._net, True)
@@ -183,11 +196,16 @@ class RainbowAgent(Agent):
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
-        self._replay.update_priorities(batch.entries, (losses.detach() + 1e-10).sqrt().double().cpu().numpy())
+        self._batches.prepare()
+        priorities = (losses.detach() + 1e-10).sqrt().cpu().double().numpy()
+        self._replay.update_priorities(batch, priorities)
         self._updates += 1
         if self._updates * self.update_period % self._target_period < self.update_period:
             self._target.load_state_dict(self._net.state_dict())
-        return {"agent/loss": float(loss.detach())}
+        return {"agent/loss": number(loss)}
+
+    def _draw(self) -> TransitionBatch:
+        return self._replay.sample(self._batch_size, self._sample_rng)
 
     @torch.no_grad()
     def _target_distribution(self, next_states: Array, rewards: Array, discounts: Array) -> Tensor:
@@ -210,29 +228,26 @@ class RainbowAgent(Agent):
                 layer.redraw(self._noise_rng)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, replay with frames and priorities, what is being recorded, steps, and the generators."""
+        """Networks, optimiser, replay (with frames, if its own), what is recorded or drawn ahead, steps, generators."""
         return {
             "net": self._net.state_dict(),
             "target": self._target.state_dict(),
             "optimizer": self._optimizer.state_dict(),
-            "replay": self._replay.state_dict(),
-            "frames": self._replay.frames.state_dict(),
-            "recorder": self._recorder.state_dict(),
             "steps": self._steps,
             "updates": self._updates,
             "rngs": [rng.bit_generator.state for rng in self._rngs],
             "noise": self._noise_rng.get_state(),
+            "memory": save_parts(self, MEMORIES),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over all of it."""
         self._net.load_state_dict(state["net"])
         self._target.load_state_dict(state["target"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._replay.load_state_dict(state["replay"])
-        self._replay.frames.load_state_dict(state["frames"])
-        self._recorder.load_state_dict(state["recorder"])
+        load_optimizer(self._optimizer, state["optimizer"])
         self._steps, self._updates = state["steps"], state["updates"]
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
         self._noise_rng.set_state(state["noise"])
+        if "memory" in state:
+            load_parts(self, MEMORIES, state["memory"])

@@ -13,16 +13,22 @@ import gymnasium as gym
 import numpy as np
 import torch
 from annotated_types import Len
-from torch import Tensor
+from torch import Tensor, nn
 
 from cfn import memory, nets, seeding
 from cfn.agents.actor_critic import Actor, TwinCritic
 from cfn.agents.base import Agent
+from cfn.device import Measured, Prefetcher, number, send
 from cfn.errors import BadValueError, UsageError
-from cfn.replay.frames import FrameStore
+from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.replay.recorder import Recorder
-from cfn.replay.transitions import TransitionReplay
-from cfn.types import Array, Metrics, NonNegative, Positive, PositiveFloat, Probability
+from cfn.replay.transitions import TransitionBatch, TransitionReplay
+from cfn.states import load_optimizer, load_parts, save_parts
+from cfn.types import Array, NonNegative, Positive, PositiveFloat, Probability
+
+NETWORKS = ("actor", "critic", "target")
+MEMORIES = ("replay", "recorder", "batches")
+"""What only learning needs."""
 
 
 class SACAgent(Agent):
@@ -83,7 +89,8 @@ class SACAgent(Agent):
             raise BadValueError("capacity", f"{capacity} transitions cannot fill a batch of batch_size={batch_size}")
         action = np.zeros(action_space.shape, np.float32)
         frame = FrameStore.bytes_of((size,), observation_space.dtype)
-        memory.require_buffer(capacity, TransitionReplay.bytes_of(1, action), frame, steps)
+        entry = TransitionReplay.bytes_of(1, action, prioritize=False)
+        self.full_bytes = memory.require_buffer(capacity, entry, frame, steps)
         self.update_period = update_period
         self._device = torch.device(device)
         self._middle, self._reach = (
@@ -104,10 +111,15 @@ class SACAgent(Agent):
         self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "sample")]
         self._explore_rng, self._sample_rng = self._rngs
         self._noise_rng = torch.Generator().manual_seed(seeding.integer(seed, "noise"))
-        if frames is None:  # an empty store is false
-            frames = FrameStore((size,), observation_space.dtype)
-        self._replay = TransitionReplay(capacity, 1, frames, action, prioritize=False)
+        store, owned = shared_or_own(frames, (size,), observation_space.dtype)
+        self._replay = TransitionReplay(capacity, 1, store, action, prioritize=False, owns_frames=owned)
         self._recorder = Recorder(self._replay, num_envs, n_step, gamma)
+        self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
+
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """Actor, critics and target critics."""
+        return self._actor, self._critic, self._target
 
     @torch.no_grad()
     def act(self, observations: Array, explore: bool = True) -> Array:
@@ -139,14 +151,18 @@ class SACAgent(Agent):
         )
         self._steps += len(observations)
 
-    def update(self) -> Metrics:
+    def cut(self, which: Array) -> None:
+        """The n-step windows of these environments end with what was last seen."""
+        self._recorder.cut(which)
+
+    def update(self) -> Measured:
         """One gradient step of critics, actor and temperature, and a small one of the target critics."""
         if self._steps < self._min_size or len(self._replay) == 0:
             return {}
-        batch = self._replay.sample(self._batch_size, self._sample_rng)
+        batch = self._batches.take()
         states, next_states = (nets.to_tensor(a, self._device) for a in (batch.states, batch.next_states))
         actions, rewards, discounts = (
-            torch.from_numpy(a).to(self._device) for a in (batch.actions, batch.rewards, batch.discounts)
+            send(torch.from_numpy(a), self._device) for a in (batch.actions, batch.rewards, batch.discounts)
         )
         temperature = self._log_temperature.detach().exp()
         target = self._targets(next_states, rewards, discounts, temperature)
@@ -155,14 +171,18 @@ class SACAgent(Agent):
         self._critic.requires_grad_(False)  # it judges the actor and is not to be flattered by it
         actor_loss = (temperature * log_density - self._critic(states, chosen).amin(dim=0)).mean()
         self._critic.requires_grad_(True)
-        surprise = float(log_density.detach().mean()) + self._target_entropy
+        surprise = log_density.detach().mean() + self._target_entropy
         temperature_loss = -self._log_temperature * surprise
         self._optimizer.zero_grad()
         (critic_loss + actor_loss + temperature_loss).backward()
         self._optimizer.step()
         with torch.no_grad():
             torch._foreach_lerp_(list(self._target.parameters()), list(self._critic.parameters()), self._tau)
-        return {"agent/loss": float(critic_loss.detach()), "agent/temperature": float(temperature)}
+        self._batches.prepare()
+        return {"agent/loss": number(critic_loss), "agent/temperature": number(temperature)}
+
+    def _draw(self) -> TransitionBatch:
+        return self._replay.sample(self._batch_size, self._sample_rng)
 
     @torch.no_grad()
     def _targets(self, next_states: Tensor, rewards: Tensor, discounts: Tensor, temperature: Tensor) -> Tensor:
@@ -172,32 +192,29 @@ class SACAgent(Agent):
         return rewards + discounts * (values - temperature * log_density)
 
     def _noise(self, count: int) -> Tensor:
-        return torch.randn((count, len(self._middle)), generator=self._noise_rng).to(self._device)
+        return send(torch.randn((count, len(self._middle)), generator=self._noise_rng), self._device)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, temperature, optimiser, replay with its frames, what is being recorded, steps, generators."""
+        """Networks, temperature, optimiser, replay (with frames, if its own), what is under way, steps, generators."""
         return {
-            "actor": self._actor.state_dict(),
-            "critic": self._critic.state_dict(),
-            "target": self._target.state_dict(),
+            **save_parts(self, NETWORKS),
             "log_temperature": self._log_temperature.detach().clone(),
             "optimizer": self._optimizer.state_dict(),
-            "replay": self._replay.state_dict(),
-            "frames": self._replay.frames.state_dict(),
-            "recorder": self._recorder.state_dict(),
             "steps": self._steps,
             "rngs": [rng.bit_generator.state for rng in self._rngs],
             "noise": self._noise_rng.get_state(),
+            "memory": save_parts(self, MEMORIES),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over all of it."""
-        for name in ("actor", "critic", "target", "optimizer", "replay", "recorder"):
-            getattr(self, f"_{name}").load_state_dict(state[name])
-        self._replay.frames.load_state_dict(state["frames"])
+        load_parts(self, NETWORKS, state)
+        load_optimizer(self._optimizer, state["optimizer"])
         with torch.no_grad():
             self._log_temperature.copy_(state["log_temperature"])
         self._steps = state["steps"]
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
         self._noise_rng.set_state(state["noise"])
+        if "memory" in state:
+            load_parts(self, MEMORIES, state["memory"])

@@ -4,7 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from cfn.types import Array, Metrics, State
+from torch import nn
+
+from cfn.device import Measured
+from cfn.types import Array, State
 
 
 class Bonus(ABC):
@@ -19,10 +22,17 @@ class Bonus(ABC):
         update_period: Environment steps per call of `update`.
         flipped: The coin vectors of the visits last observed, for a bonus that flips coins: with them the error that
             the coins themselves leave (the floor) can be told from the network's.
+        full_bytes: What its replay buffer can grow to.
     """
 
     update_period: int = 1
     flipped: Array | None = None
+    full_bytes: int = 0
+
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """Those that learn: what the keys `compile` and `bf16` are for."""
+        return ()
 
     @abstractmethod
     def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
@@ -32,12 +42,15 @@ class Bonus(ABC):
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """B(s), without scale or normalisation: what plots compare with 1 / sqrt(N(s)). Changes nothing."""
 
-    def update(self) -> Metrics:
+    def update(self) -> Measured:
         """Learn for one step. Returns what is worth logging, such as `bonus/loss`."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the bonus would need to go on as if nothing had happened."""
+        """All that the bonus would need to go on as if nothing had happened.
+
+        What only learning needs, such as a replay buffer, is under the key `memory`, and may be missing when loaded.
+        """
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -15,19 +15,23 @@ import gymnasium as gym
 import numpy as np
 import torch
 from annotated_types import Ge, Len
-from torch import Tensor
+from torch import Tensor, nn
 
 from cfn import memory, nets, seeding
 from cfn.bonuses.base import Bonus
+from cfn.device import Measured, Prefetcher, number, send
 from cfn.errors import BadValueError, UsageError
 from cfn.moments import RunningMoments
 from cfn.optim import RMSProp
 from cfn.replay.coins import CoinBatch, CoinReplay
-from cfn.replay.frames import FrameStore
-from cfn.types import Array, Metrics, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
+from cfn.replay.frames import FrameStore, shared_or_own
+from cfn.states import load_optimizer, load_parts, save_parts
+from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
 PRIOR_EPSILON = 1e-4
 PRIOR_INITIAL_VARIANCE = 0.002
+MEMORIES = ("replay", "batches")
+"""What only learning needs."""
 
 
 class CoinFlipBonus(Bonus):
@@ -89,7 +93,7 @@ class CoinFlipBonus(Bonus):
         shape, dtype = observation_space.shape or (), observation_space.dtype
         frame = FrameStore.bytes_of(shape, dtype) + 4 * d * prior
         entry = CoinReplay.bytes_of(d, flips == "rademacher")
-        memory.require_buffer(capacity, entry, frame, steps)
+        self.full_bytes = memory.require_buffer(capacity, entry, frame, steps)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
         self._device = torch.device(device)
@@ -99,12 +103,18 @@ class CoinFlipBonus(Bonus):
             self._prior = nets.coin_flip_net(observation_space, d, channels, hidden).to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
         self._rng = seeding.generator(seed, "coins")
-        if frames is None:  # an empty store is false
-            frames = FrameStore(shape, dtype)
-        frames.keep_features(d if prior else 0)
-        self._replay = CoinReplay(capacity, d, frames, flips == "rademacher", prioritize, alpha)
+        self._begun = False  # to learn; true of one that is loaded without its replay, too
+        store, owned = shared_or_own(frames, shape, dtype)
+        store.keep_features(d if prior else 0)
+        self._replay = CoinReplay(capacity, d, store, flips == "rademacher", prioritize, alpha, owned)
+        self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
         self._prior_moments = RunningMoments((d,), PRIOR_INITIAL_VARIANCE)
         self._bonus_moments = RunningMoments()
+
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """The trained part. The prior's outputs are data: kept, and so computed alike on every day of a run."""
+        return (self._net,)
 
     def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """B(s_t); then the prior's moments and the coins of these visits (lines 11 to 15 of Algorithm 1)."""
@@ -115,7 +125,7 @@ class CoinFlipBonus(Bonus):
         slots = np.array([frames.put(observation) for observation in observations], np.int32)
         frames.features[slots] = features
         rewards = np.zeros(len(observations))
-        if self._learning:
+        if self._begun:
             with torch.inference_mode():
                 novelty = _root_mean_square(self._f(observations, features))
             rewards = self.scale * self._normalized(novelty)
@@ -123,44 +133,44 @@ class CoinFlipBonus(Bonus):
                 self._prior_moments.update(features)
         self.flipped = self._flip(len(observations))
         self._replay.add(slots, self.flipped)
+        self._begun = self._begun or len(self._replay) >= self._min_size
         return rewards
 
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """B(s) of Eq. 5; like the reward, 0 until learning begins."""
-        if not self._learning:
+        if not self._begun:
             return np.zeros(len(observations), np.float32)
         return _root_mean_square(self._f(observations, self._prior_features(observations)))
 
-    def update(self) -> Metrics:
+    def update(self) -> Measured:
         """One gradient step on the regression of Eq. 4, and the priorities of what was sampled (Eq. 6)."""
-        if not self._learning:
+        if not self._begun:
             return {}
-        batch = self._replay.sample(self._batch_size, self._rng)
-        frames = self._replay.frames
-        output = self._f(frames[batch.slots], frames.features[batch.slots])
+        batch = self._batches.take()
+        output = self._f(batch.frames, batch.features)
         loss = self._loss(output, batch)
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
+        self._batches.prepare()
         self._replay.update_priorities(batch, output.detach().square().mean(dim=1).cpu().numpy())
-        return {"bonus/loss": float(loss.detach())}
+        return {"bonus/loss": number(loss)}
 
-    @property
-    def _learning(self) -> bool:
-        return len(self._replay) >= self._min_size
+    def _draw(self) -> CoinBatch:
+        return self._replay.sample(self._batch_size, self._rng)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, replay with its frames and priorities, moments, and the generator."""
+        """Networks, optimiser, replay (with frames, if its own), moments, generator, and a batch drawn ahead."""
         return {
             "net": self._net.state_dict(),
             "prior": self._prior.state_dict() if self._prior else {},
             "optimizer": self._optimizer.state_dict(),
-            "replay": self._replay.state_dict(),
-            "frames": self._replay.frames.state_dict(),
             "prior_moments": self._prior_moments.state_dict(),
             "bonus_moments": self._bonus_moments.state_dict(),
             "rng": self._rng.bit_generator.state,
+            "begun": self._begun,
+            "memory": save_parts(self, MEMORIES),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -168,12 +178,13 @@ class CoinFlipBonus(Bonus):
         self._net.load_state_dict(state["net"])
         if self._prior:
             self._prior.load_state_dict(state["prior"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._replay.load_state_dict(state["replay"])
-        self._replay.frames.load_state_dict(state["frames"])
+        load_optimizer(self._optimizer, state["optimizer"])
         self._prior_moments.load_state_dict(state["prior_moments"])
         self._bonus_moments.load_state_dict(state["bonus_moments"])
         self._rng.bit_generator.state = state["rng"]
+        self._begun = state["begun"]
+        if "memory" in state:
+            load_parts(self, MEMORIES, state["memory"])
 
     def _f(self, observations: Array, features: Array) -> Tensor:
         """F = trained part + normalised prior, whose raw output `features` is."""
@@ -182,12 +193,12 @@ class CoinFlipBonus(Bonus):
             return output
         moments = self._prior_moments
         prior = (features - moments.mean) / np.sqrt(moments.variance + PRIOR_EPSILON)
-        return output + torch.from_numpy(prior).to(output)
+        return output + send(torch.from_numpy(prior).to(output.dtype), self._device)
 
     def _loss(self, output: Tensor, batch: CoinBatch) -> Tensor:
         """Mean over batch and coins of (c - f)^2; of k folded frames it is k |mean c - f|^2 and a constant."""
         target, repeats = (
-            torch.from_numpy(a).to(self._device) for a in (batch.mean_flips, batch.repeats.astype(np.float32))
+            send(torch.from_numpy(a), self._device) for a in (batch.mean_flips, batch.repeats.astype(np.float32))
         )
         size = len(batch.entries) * self._d
         constant = batch.flips_square - (repeats * target.square().sum(dim=1)).sum() / size

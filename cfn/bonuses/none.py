@@ -1,6 +1,7 @@
 """No bonus: the baseline."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,3 +20,7 @@ class NoBonus(Bonus):
         """Zeros."""
         del states
         return np.zeros(len(observations))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing is all that it knows."""
+        return {}

@@ -17,6 +17,7 @@ from cfn import nets
 from cfn.bonuses.base import Bonus
 from cfn.errors import UsageError
 from cfn.optim import RMSProp
+from cfn.states import load_optimizer
 from cfn.types import Array, Metrics, NonNegativeFloat, Positive, PositiveFloat, State
 
 LEVELS = 8
@@ -70,12 +71,13 @@ class PixelCNN(nn.Module):
         self.head = nn.Sequential(nn.Conv2d(CHANNELS, 64, 1), nn.ReLU(), nn.Conv2d(64, LEVELS, 1))
 
     def forward(self, levels: Tensor) -> Tensor:
-        """Log p of each image, from its grey levels."""
-        x = self.first(levels.unsqueeze(1).float() / (LEVELS - 1))
-        for layer in self.layers:
-            x = layer(x, self.embedding)
-        logits: Tensor = self.head(functional.relu(x))
-        return -functional.cross_entropy(logits, levels, reduction="none").sum(dim=(1, 2))
+        """Log p of each image, from its grey levels: never in bfloat16, in which small gains would drown."""
+        with torch.autocast(levels.device.type, enabled=False):
+            x = self.first(levels.unsqueeze(1).float() / (LEVELS - 1))
+            for layer in self.layers:
+                x = layer(x, self.embedding)
+            logits: Tensor = self.head(functional.relu(x))
+            return -functional.cross_entropy(logits, levels, reduction="none").sum(dim=(1, 2))
 
 
 class PixelCNNBonus(Bonus):
@@ -115,6 +117,11 @@ class PixelCNNBonus(Bonus):
         self._steps = 0
         self._losses: list[float] = []
 
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """The density model."""
+        return (self._net,)
+
     def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Learn each image, one gradient step each, and pay for what it gained."""
         return self.scale * np.array([self._learn(levels) for levels in self._quantized(observations)])
@@ -142,14 +149,19 @@ class PixelCNNBonus(Bonus):
         return {"bonus/loss": float(np.mean(losses))} if losses else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Network, optimiser, and how many steps were taken."""
-        return {"net": self._net.state_dict(), "optimizer": self._optimizer.state_dict(), "steps": self._steps}
+        """Network, optimiser, how many steps were taken, and losses that were not reported yet."""
+        return {
+            "net": self._net.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "steps": self._steps,
+            "losses": list(self._losses),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over all of it."""
         self._net.load_state_dict(state["net"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._steps = state["steps"]
+        load_optimizer(self._optimizer, state["optimizer"])
+        self._steps, self._losses = state["steps"], list(state["losses"])
 
     def _learn(self, levels: Tensor) -> float:
         before = self._net(levels[None])

@@ -17,8 +17,10 @@ from torch import Tensor, nn
 
 from cfn import nets
 from cfn.bonuses.base import Bonus
+from cfn.device import Measured, number
 from cfn.moments import RunningMoments
-from cfn.types import Array, Metrics, NonNegativeFloat, PositiveFloat, State
+from cfn.states import load_optimizer
+from cfn.types import Array, NonNegativeFloat, PositiveFloat, State
 
 FEATURES = 512
 CLIP = 5.0
@@ -55,6 +57,11 @@ class RNDBonus(Bonus):
         self._errors = RunningMoments()
         self._pending: deque[Array] = deque()
 
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """The one that imitates; the other is the measure, and stays as it is."""
+        return (self._predictor,)
+
     def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """The normalised errors; the observations are learned from in the updates that follow."""
         self._inputs.update(_floats(observations))
@@ -70,7 +77,7 @@ class RNDBonus(Bonus):
         errors: Array = self._error(observations).cpu().numpy()
         return errors
 
-    def update(self) -> Metrics:
+    def update(self) -> Measured:
         """One gradient step, on the oldest observation that has not been learned from."""
         if not self._pending:
             return {}
@@ -78,7 +85,7 @@ class RNDBonus(Bonus):
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
-        return {"bonus/loss": float(loss.detach())}
+        return {"bonus/loss": number(loss)}
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimiser, moments, and what is still to be learned from."""
@@ -95,7 +102,7 @@ class RNDBonus(Bonus):
         """Take over all of it."""
         self._target.load_state_dict(state["target"])
         self._predictor.load_state_dict(state["predictor"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        load_optimizer(self._optimizer, state["optimizer"])
         self._inputs.load_state_dict(state["inputs"])
         self._errors.load_state_dict(state["errors"])
         self._pending = deque(state["pending"])

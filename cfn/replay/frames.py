@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from cfn.replay.growing import grow
 from cfn.replay.index import ContentIndex
 from cfn.replay.pixels import PackedPixels, RawPixels
 from cfn.types import Array
 
 RAW_BYTES = 2**26
 """Images are kept as they are up to so many bytes, and compressed beyond."""
-PACKED_BYTES = 450
-"""What a compressed frame takes, roughly: Montezuma's Revenge has 200 to 450 bytes."""
+PACKED_BYTES, PACKED_PIXELS = 450, 84 * 84
+"""What a compressed frame of so many pixels takes, roughly: Montezuma's Revenge has 200 to 450 bytes."""
 OVERHEAD = ContentIndex.BYTES + 8 + 12
 """Bytes beside each frame: what it is found by, its references, and where its compressed bytes are."""
 
@@ -45,7 +46,8 @@ class FrameStore:
     def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
         """What one frame of many takes, with what is kept to find and to count it."""
         raw = FrameStore.bytes_of_pixels(shape, dtype)
-        return (min(raw, PACKED_BYTES) if packable(shape, dtype) else raw) + OVERHEAD
+        packed = max(PACKED_BYTES, raw * PACKED_BYTES // PACKED_PIXELS)  # small ones compress less well
+        return (min(raw, packed) if packable(shape, dtype) else raw) + OVERHEAD
 
     def __len__(self) -> int:
         """How many distinct frames there are."""
@@ -88,47 +90,53 @@ class FrameStore:
     def __getitem__(self, slots: Array) -> Array:
         return self._pixels[slots]
 
-    def state_dict(self) -> dict[str, Array]:
-        """Frames that somebody holds, and by slot references and features."""
-        held = np.flatnonzero(self._references[: self._slots])
+    def state_dict(self) -> dict[str, Any]:
+        """Frames, compressed if they are, and by slot what they are found by, references and features."""
         return {
-            "frames": self._pixels[held],
-            "references": self._references[: self._slots].copy(),
-            "features": self.features[: self._slots].copy(),
+            "packed": isinstance(self._pixels, PackedPixels),
+            "pixels": self._pixels.state_dict(self._slots),
+            "index": self._index.state_dict(self._slots),
+            "references": self._references[: self._slots],
+            "features": self.features[: self._slots],
             "free": np.array(self._free, np.int64),
         }
 
-    def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Take over frames, references and features."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over all of it."""
+        if not len(state["references"]) == len(state["features"]) == len(state["index"]["digests"]):
+            raise ValueError("the frame store's arrays differ in length")
+        if not np.array_equal(np.flatnonzero(state["references"] <= 0), np.sort(state["free"])):
+            raise ValueError("the frame store's free slots are not those that nobody holds")
         self._references, self.features = state["references"].copy(), state["features"].copy()
         self._slots, self._free = len(self._references), state["free"].tolist()
-        self._index = ContentIndex()
-        frames, held = state["frames"], np.flatnonzero(self._references)
-        for slot, frame in zip(held.tolist(), frames, strict=True):
-            self._index.add(slot, ContentIndex.digest(frame))
-        self._pixels = self._filled(held, frames)
+        self._pixels = PackedPixels(self._shape) if state["packed"] else RawPixels(self._shape, self._dtype)
+        self._pixels.load_state_dict(state["pixels"])
+        self._index.load_state_dict(state["index"], np.flatnonzero(self._references > 0))
 
     def _next(self) -> int:
         slot = self._slots
         if self._packs and slot == self._raw_slots:
             held = np.flatnonzero(self._references)
-            self._pixels = self._filled(held, self._pixels[held])  # from here on compressed
+            self._pixels = self._packed(held, self._pixels[held])  # from here on
         self._slots += 1
         if slot == len(self._references):
             grown = slot + min(max(256, slot), 2**20)
-            for array in (self._references, self.features):  # in place: never two copies
-                array.resize((grown, *array.shape[1:]), refcheck=False)
+            for name in ("_references", "features"):
+                grow(self, name, grown)
         return slot
 
-    def _filled(self, slots: Array, frames: Array) -> RawPixels | PackedPixels:
-        """These frames in these slots: as they are if the store has few slots, else compressed."""
-        packed = self._packs and self._slots >= self._raw_slots
-        pixels = PackedPixels(self._shape) if packed else RawPixels(self._shape, self._dtype)
-        if isinstance(pixels, PackedPixels):
-            pixels.train(frames[pixels.sample(np.arange(len(frames)))])
+    def _packed(self, slots: Array, frames: Array) -> PackedPixels:
+        """These frames in these slots, compressed."""
+        pixels = PackedPixels(self._shape)
+        pixels.train(frames[pixels.sample(np.arange(len(frames)))])
         for slot, frame in zip(slots.tolist(), frames, strict=True):
             pixels[slot] = frame
         return pixels
+
+
+def shared_or_own(frames: FrameStore | None, shape: tuple[int, ...], dtype: Any) -> tuple[FrameStore, bool]:
+    """The store that others keep their frames in too, or else one of a buffer's own; and whether it is the latter."""
+    return (FrameStore(shape, dtype), True) if frames is None else (frames, False)  # an empty store is false
 
 
 def packable(shape: tuple[int, ...], dtype: Any) -> bool:

@@ -5,6 +5,7 @@ import hashlib
 import numba
 import numpy as np
 
+from cfn.replay.growing import grow
 from cfn.types import Array
 
 EMPTY = -1
@@ -83,7 +84,7 @@ class ContentIndex:
     def add(self, slot: int, digest: tuple[int, int]) -> None:
         """A frame is now in this slot."""
         if slot >= len(self._digests):
-            self._digests.resize((max(2 * len(self._digests), slot + 1), 2), refcheck=False)
+            grow(self, "_digests", max(2 * len(self._digests), slot + 1))
         self._digests[slot] = digest
         self._used += 1
         if 2 * self._used > len(self._table):
@@ -96,3 +97,15 @@ class ContentIndex:
         """The frame in this slot is gone."""
         _remove(self._table, self._digests, slot)
         self._used -= 1
+
+    def state_dict(self, slots: int) -> dict[str, Array]:
+        """What the frames of the first `slots` slots are known by."""
+        return {"digests": self._digests[:slots]}
+
+    def load_state_dict(self, state: dict[str, Array], held: Array) -> None:
+        """Take over what frames are known by; those in the slots `held` are there, the others are gone."""
+        if state["digests"].dtype != np.int64 or state["digests"].shape[1:] != (2,):
+            raise ValueError("what frames are known by is two whole numbers each")
+        self._digests, self._used = state["digests"].copy(), len(held)
+        self._table = np.full(max(1024, 1 << (2 * len(held)).bit_length()), EMPTY, np.int32)
+        _insert_all(self._table, self._digests, held)

@@ -46,15 +46,21 @@ class NStep(Generic[S]):
     ) -> list[Transition[S]]:
         """Take in one step, and return the transitions that it completes."""
         self._pending.append((state, action, reward))
-        complete = []
-        while len(self._pending) == self._n or (self._pending and (terminated or truncated)):
-            discounted = 0.0
-            for _, _, later in reversed(self._pending):
-                discounted = later + self._gamma * discounted
-            discount = 0.0 if terminated else self._gamma ** len(self._pending)
-            first, taken, _ = self._pending.popleft()
-            complete.append(Transition(first, taken, discounted, discount, next_state))
-        return complete
+        if terminated or truncated:
+            return self.end(next_state, terminated)
+        return [self._oldest(next_state)] if len(self._pending) == self._n else []
+
+    def end(self, next_state: S, terminated: bool = False) -> list[Transition[S]]:
+        """The episode has ended, or is cut off, at this state: return the transitions of all steps that wait."""
+        return [self._oldest(next_state, terminated) for _ in range(len(self._pending))]
+
+    def _oldest(self, next_state: S, terminated: bool = False) -> Transition[S]:
+        discounted = 0.0
+        for _, _, later in reversed(self._pending):
+            discounted = later + self._gamma * discounted
+        discount = 0.0 if terminated else self._gamma ** len(self._pending)
+        first, taken, _ = self._pending.popleft()
+        return Transition(first, taken, discounted, discount, next_state)
 
     def state_dict(self) -> dict[str, Any]:
         """The steps that wait for their transitions."""
@@ -62,4 +68,4 @@ class NStep(Generic[S]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over the steps that wait."""
-        self._pending = deque(state["pending"])
+        self._pending = deque(map(tuple, state["pending"]))

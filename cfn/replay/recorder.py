@@ -53,6 +53,15 @@ class Recorder:
                 frames.release(next_state)
             self._states[i] = None if ended or cut else next_state
 
+    def cut(self, which: Array) -> None:
+        """The episodes of these environments are cut off where they are, and what comes next is not of them."""
+        for i in np.flatnonzero(which).tolist():
+            if (state := self._states[i]) is not None:
+                for transition in self._windows[i].end(state):
+                    self._replay.add(transition)
+                self._replay.frames.release(state)
+                self._states[i] = None
+
     def _frames_of(self, observation: Array) -> list[Array]:
         """The frames that an observation is made of, the newest last."""
         stack = self._replay.stack

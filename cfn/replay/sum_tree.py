@@ -7,7 +7,12 @@ from cfn.types import Array
 
 
 @numba.njit(cache=True)
-def _set(tree: Array, leaves: int, indices: Array, priorities: Array) -> None:
+def _set(tree: Array, leaves: int, capacity: int, indices: Array, priorities: Array) -> None:
+    if len(indices) != len(priorities):
+        raise IndexError("each entry has one priority")
+    for index in indices:
+        if not 0 <= index < capacity:  # here nobody else looks: what is beyond the tree belongs to others
+            raise IndexError("there is no such entry")
     for i in range(len(indices)):
         node = indices[i] + leaves
         tree[node] = priorities[i]
@@ -43,20 +48,15 @@ class SumTree:
     """Of one entry at the most: its leaf and its share of the nodes, when the capacity is just above a power of 2."""
 
     def __init__(self, capacity: int) -> None:
-        self._leaves = 1 << max(capacity - 1, 0).bit_length()
+        self._capacity, self._leaves = capacity, 1 << max(capacity - 1, 0).bit_length()
         self._tree = np.zeros(2 * self._leaves)
-
-    @property
-    def total(self) -> float:
-        """The sum of all priorities."""
-        return float(self._tree[1])
 
     def __getitem__(self, indices: Array) -> Array:
         priorities: Array = self._tree[np.asarray(indices) + self._leaves]
         return priorities
 
     def __setitem__(self, indices: Array, priorities: Array) -> None:
-        _set(self._tree, self._leaves, indices, priorities)
+        _set(self._tree, self._leaves, self._capacity, indices, priorities)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Draw `count` entries, each in proportion to its priority and independently of the others."""
@@ -64,13 +64,18 @@ class SumTree:
         _sample(self._tree, self._leaves, rng.random(count), indices)
         return indices
 
-    def state_dict(self) -> dict[str, Array]:
-        """The priorities."""
-        return {"priorities": self._tree[self._leaves :].copy()}
+    def state_dict(self, size: int) -> dict[str, Array]:
+        """The priorities of the first `size` entries; the others have none."""
+        return {"priorities": self._tree[self._leaves : self._leaves + size]}
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
         """Take over the priorities."""
-        self._tree[self._leaves :] = state["priorities"]
-        for level in range(self._leaves.bit_length() - 2, -1, -1):
-            nodes = np.arange(1 << level, 2 << level)
-            self._tree[nodes] = self._tree[2 * nodes] + self._tree[2 * nodes + 1]
+        priorities = state["priorities"]
+        self._tree = np.zeros(2 * self._leaves)  # what has no priority is not touched, and takes no memory
+        self._tree[self._leaves : self._leaves + len(priorities)] = priorities
+        first, used = self._leaves, len(priorities)
+        while first > 1:
+            used = -(-used // 2)
+            below = self._tree[first : first + 2 * used]
+            first //= 2
+            self._tree[first : first + used] = below[::2] + below[1::2]

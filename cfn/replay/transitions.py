@@ -6,6 +6,7 @@ import numpy as np
 
 from cfn.replay.frames import FrameStore
 from cfn.replay.n_step import Transition
+from cfn.replay.ring import kept, require_drawn, require_like
 from cfn.replay.sum_tree import SumTree
 from cfn.types import Array
 
@@ -21,6 +22,7 @@ class TransitionBatch(NamedTuple):
         discounts: Of the value of what comes after; 0 if nothing does.
         next_states: What comes after.
         weights: Importance weights, the largest 1.
+        drawn: How many transitions had been added when it was sampled.
     """
 
     entries: Array
@@ -30,6 +32,7 @@ class TransitionBatch(NamedTuple):
     discounts: Array
     next_states: Array
     weights: Array
+    drawn: int
 
 
 class TransitionReplay:
@@ -44,10 +47,19 @@ class TransitionReplay:
         frames: Where the frames are.
         action: An action, for its shape and type.
         prioritize: Whether to sample in proportion to priorities (Schaul et al., 2016) or uniformly.
+        owns_frames: Whether the frames are nobody else's, and so are part of this buffer's state.
     """
 
-    def __init__(self, capacity: int, stack: int, frames: FrameStore, action: Array, prioritize: bool = True) -> None:
-        self.frames, self.stack = frames, stack
+    def __init__(
+        self,
+        capacity: int,
+        stack: int,
+        frames: FrameStore,
+        action: Array,
+        prioritize: bool = True,
+        owns_frames: bool = False,
+    ) -> None:
+        self.frames, self.stack, self._owns_frames = frames, stack, owns_frames
         self._capacity = capacity
         self._states, self._next_states = (np.zeros((capacity, stack), np.int32) for _ in range(2))
         self._actions = np.zeros((capacity, *action.shape), action.dtype)
@@ -57,9 +69,9 @@ class TransitionReplay:
         self._added = 0
 
     @staticmethod
-    def bytes_of(stack: int, action: Array) -> int:
+    def bytes_of(stack: int, action: Array, prioritize: bool = True) -> int:
         """What one entry takes, beside its frames."""
-        return 2 * stack * 4 + action.nbytes + 2 * 4 + SumTree.BYTES
+        return 2 * stack * 4 + action.nbytes + 2 * 4 + (SumTree.BYTES if prioritize else 0)
 
     def __len__(self) -> int:
         return min(self._added, self._capacity)
@@ -95,31 +107,47 @@ class TransitionReplay:
             self._discounts[entries],
             self._observations(self._next_states[entries]),
             (weights / weights.max()).astype(np.float32),
+            self._added,
         )
+
+    def as_batch(self, *fields: Any) -> TransitionBatch:
+        """A batch from its fields, which were saved when it was drawn; refused if it was not drawn from here."""
+        batch = TransitionBatch(*fields)
+        require_like(batch, self.sample(1, np.random.default_rng(0)))
+        require_drawn(batch.entries, batch.drawn, self._added, len(self))
+        if len({len(array) for array in batch[:-1]}) != 1:
+            raise ValueError("a saved batch has arrays of different lengths")
+        return batch
 
     def _observations(self, states: Array) -> Array:
         return self.frames[states[:, 0]] if states.shape[1] == 1 else np.moveaxis(self.frames[states], 1, -1)
 
-    def update_priorities(self, entries: Array, priorities: Array) -> None:
-        """Set the priorities of what was sampled."""
+    def update_priorities(self, batch: TransitionBatch, priorities: Array) -> None:
+        """Set the priorities of what was sampled, but for what was overwritten since."""
         assert self._tree is not None, "there are priorities"
-        self._tree[entries] = priorities
+        still = kept(batch.entries, batch.drawn, self._added, self._capacity)
+        self._tree[batch.entries[still]] = priorities[still]
         self._highest_priority = max(self._highest_priority, float(priorities.max()))
 
     def state_dict(self) -> dict[str, Any]:
-        """Transitions and priorities; the frames are their store's."""
+        """Transitions and priorities; and the frames, if its own."""
         names = ("states", "next_states", "actions", "rewards", "discounts")
         return {
-            **{name: getattr(self, f"_{name}")[: len(self)].copy() for name in names},
-            **(self._tree.state_dict() if self._tree else {}),
+            **{name: getattr(self, f"_{name}")[: len(self)] for name in names},
+            **(self._tree.state_dict(len(self)) if self._tree else {}),
+            **({"frames": self.frames.state_dict()} if self._owns_frames else {}),
             "highest_priority": self._highest_priority,
             "added": self._added,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over transitions and priorities."""
+        """Take over all of it."""
+        if len(state["states"]) != min(state["added"], self._capacity):
+            raise ValueError(f"the buffer holds {len(state['states']):,} of {state['added']:,} transitions")
         for name in ("states", "next_states", "actions", "rewards", "discounts"):
             getattr(self, f"_{name}")[: len(state[name])] = state[name]
         if self._tree:
             self._tree.load_state_dict(state)
         self._highest_priority, self._added = state["highest_priority"], state["added"]
+        if self._owns_frames:
+            self.frames.load_state_dict(state["frames"])

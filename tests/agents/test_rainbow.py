@@ -151,7 +151,8 @@ def test_an_update_weighs_the_losses_and_sets_the_priorities():
     """One step: the gradient is that of mean(weight * cross entropy), the new priorities are roots of the losses."""
     agent = walk(RainbowAgent(VECTOR, TWO, **{**SMALL, "min_size": 60}), VECTOR, 59)
     entries = np.arange(len(agent._replay))
-    agent._replay.update_priorities(entries, np.random.default_rng(0).uniform(0.1, 3, len(entries)))
+    everything = agent._replay.sample(1, np.random.default_rng(0))._replace(entries=entries)
+    agent._replay.update_priorities(everything, np.random.default_rng(0).uniform(0.1, 3, len(entries)))
     batch = copy.deepcopy(agent._replay).sample(SMALL["batch_size"], copy.deepcopy(agent._sample_rng))
     assert batch.weights == pytest.approx(
         (agent._replay._tree[batch.entries] / agent._replay._tree[batch.entries].min()) ** -0.5

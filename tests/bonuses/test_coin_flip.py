@@ -119,6 +119,16 @@ def test_before_min_size_there_is_no_bonus_and_no_learning():
     assert bonus._prior_moments.count == 2
 
 
+def test_learning_begins_with_a_visit_and_not_with_a_question():
+    bonus = CoinFlipBonus(IMAGES, **SMALL)
+    for n in range(SMALL["min_size"]):
+        assert not bonus.state_dict()["begun"]
+        bonus.novelty(image(n)[None])
+        assert not bonus.state_dict()["begun"]
+        bonus.observe(image(n)[None])
+    assert bonus.state_dict()["begun"], "though nobody has asked since"
+
+
 def test_the_reward_is_the_scaled_bonus():
     bonus = trained(IMAGES, image, scale=0.25)
     asked = bonus.novelty(image(3)[None])
@@ -139,7 +149,8 @@ def test_asking_changes_nothing():
     bonus.novelty(np.stack([image(n) for n in range(30)]))
     after = bonus.state_dict()
     assert before["rng"] == after["rng"]
-    assert (before["frames"]["frames"] == after["frames"]["frames"]).all()
+    frames = [state["memory"]["replay"]["frames"]["pixels"]["frames"] for state in (before, after)]
+    assert (frames[0] == frames[1]).all()
     assert all((before["net"][k] == after["net"][k]).all() for k in before["net"])
 
 

@@ -32,6 +32,7 @@ def test_folding_is_grouping_by_frame(coins, d):
         assert all(record[entry][0] == number for entry in members)
         assert len(members) == batch.repeats[k]
         assert batch.mean_flips[k] == pytest.approx(np.mean([record[e][1] for e in members], axis=0), abs=1e-6)
+    assert (batch.frames == replay.frames[batch.slots]).all()
     squares = np.mean([record[entry][1] ** 2 for entry in batch.entries])
     assert batch.flips_square == pytest.approx(squares, rel=1e-5)
 
@@ -57,6 +58,17 @@ def test_priorities_follow_the_paper():
         if uses:
             expected = 0.25 / (uses + 1) + 0.75 * novelty[batch.inverse[batch.entries == entry][0]]
         assert replay._tree[np.array([entry])][0] == pytest.approx(expected)
+
+
+def test_what_was_overwritten_since_it_was_sampled_keeps_its_own_priority():
+    replay, _ = filled(capacity=16, entries=16)
+    batch = replay.sample(100, np.random.default_rng(0))
+    assert {0, 1, 2} < set(batch.entries.tolist())
+    for number in (50, 51):
+        replay.add(np.array([replay.frames.put(np.array([number]))]), np.ones((1, 20), np.float32))
+    replay.update_priorities(batch, np.zeros(len(batch.slots)))
+    assert replay._tree[np.arange(3)].tolist() == [1.0, 1.0, 0.5 / (1 + (batch.entries == 2).sum())]
+    assert replay._updates[:2].tolist() == [0, 0]
 
 
 def test_without_priorities_sampling_is_uniform():
@@ -89,3 +101,29 @@ def test_its_state_can_be_saved():
     assert (a.entries == b.entries).all()
     assert (a.mean_flips == b.mean_flips).all()
     assert (one.frames[a.slots] == other.frames[b.slots]).all()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"entries": np.array([0, 500])},
+        {"entries": np.array([0])},
+        {"drawn": 99},
+        {"flips_square": 1},
+        {"features": np.zeros((1, 3), np.float32)},
+        {"mean_flips": np.zeros((9, 20), np.float32)},
+    ],
+    ids=str,
+)
+def test_a_batch_that_was_not_drawn_here_is_refused(changes):
+    replay, _ = filled()
+    batch = replay.sample(2, np.random.default_rng(1))
+    assert replay.as_batch(*batch) == batch
+    with pytest.raises(ValueError, match="a saved batch"):
+        replay.as_batch(*batch._replace(**changes))
+
+
+def test_a_state_that_holds_another_number_of_entries_is_refused():
+    state = filled(entries=5)[0].state_dict()
+    with pytest.raises(ValueError, match="holds 5 of 9 states"):
+        filled(entries=0)[0].load_state_dict(state | {"added": 9})

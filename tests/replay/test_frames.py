@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfn.replay import pixels
+from cfn.replay import frames, pixels
 from cfn.replay.frames import FrameStore
 
 
@@ -95,3 +95,34 @@ def test_frames_can_be_held_many_times_at_once():
     assert store.find(frame(1)) == slot
     store.release(np.array([slot]))
     assert len(store) == 0
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "sentence"),
+    [
+        ("index", {"digests": np.zeros(3, np.int64)}, "two whole numbers each"),
+        ("index", {"digests": np.zeros((3, 1), np.int64)}, "two whole numbers each"),
+        ("index", {"digests": np.zeros((3, 2), np.int32)}, "two whole numbers each"),
+        ("references", np.zeros(4, np.int32), "differ in length"),
+        ("references", np.array([1, -1, 1], np.int32), "free slots"),
+        ("free", np.array([10**9]), "free slots"),
+        ("free", np.array([2, 2]), "free slots"),
+    ],
+)
+def test_a_state_that_nobody_here_wrote_is_refused(part, value, sentence):
+    one = FrameStore((2, 3), np.uint8)
+    slots = [one.put(frame(n)) for n in range(3)]
+    one.release(np.array(slots[2:]))
+    state = one.state_dict()
+    FrameStore((2, 3), np.uint8).load_state_dict(state)
+    with pytest.raises(ValueError, match=sentence):
+        FrameStore((2, 3), np.uint8).load_state_dict(state | {part: value})
+
+
+def test_what_a_frame_is_reckoned_to_take_grows_with_it():
+    small, atari, large, vector = (
+        FrameStore.bytes_of(shape, dtype) - frames.OVERHEAD
+        for shape, dtype in [((14, 14), np.uint8), ((84, 84), np.uint8), ((210, 160), np.uint8), ((30,), np.float64)]
+    )
+    assert (small, atari, vector) == (14 * 14, 450, 240)
+    assert large == pytest.approx(450 * 210 * 160 / 84**2, abs=1)

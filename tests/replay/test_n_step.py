@@ -45,3 +45,14 @@ def test_its_state_can_be_saved():
     ends = [window.add("b", 1, 2.0, "c", True, False) for window in (one, other)]
     assert ends[0] == ends[1]
     assert len(ends[0]) == 2
+
+
+def test_what_waits_when_an_episode_is_cut_off_ends_there():
+    one, other = NStep(3, 0.5), NStep(3, 0.5)
+    for window in (one, other):
+        assert window.add("a", 0, 1.0, "b", False, False) == []
+    assert other.add("b", 1, 2.0, "c", False, False) == []
+    assert (
+        one.add("b", 1, 2.0, "c", False, True) == other.end("c") == [("a", 0, 2.0, 0.25, "c"), ("b", 1, 2.0, 0.5, "c")]
+    )
+    assert other.end("c") == []

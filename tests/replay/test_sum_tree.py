@@ -25,7 +25,7 @@ def test_it_is_a_list_of_priorities_and_their_sum(case):
         for index, priority in write:
             plain[index] = priority
     assert (tree[np.arange(capacity)] == plain).all()
-    assert tree.total == pytest.approx(plain.sum())
+    assert tree._tree[1] == pytest.approx(plain.sum())
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 7, 64, 1000])
@@ -72,13 +72,37 @@ def test_many_changes_leave_no_error_behind():
     for _ in range(5000):
         tree[rng.integers(64, size=16)] = rng.random(16) * 10.0 ** rng.integers(-12, 6, 16)
     tree[np.arange(64)] = np.full(64, 0.125)
-    assert tree.total == 8.0
+    assert tree._tree[1] == 8.0
 
 
 def test_its_state_can_be_saved():
     one, other = SumTree(10), SumTree(10)
     one[np.arange(10)] = np.arange(10.0)
-    other.load_state_dict(one.state_dict())
-    assert other.total == 45
+    other.load_state_dict(one.state_dict(10))
+    assert other._tree[1] == 45
     draws = [tree.sample(50, np.random.default_rng(1)).tolist() for tree in (one, other)]
     assert draws[0] == draws[1]
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 5, 8, 100])
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 100])
+def test_a_state_of_any_size_takes_the_place_of_what_was_there(capacity, size):
+    size = min(size, capacity)
+    one, other = SumTree(capacity), SumTree(capacity)
+    one[np.arange(size)] = np.arange(1.0, size + 1)
+    other[np.arange(capacity)] = np.full(capacity, 7.0)
+    other.load_state_dict(one.state_dict(size))
+    assert (other._tree[1:] == one._tree[1:]).all()
+
+
+@pytest.mark.parametrize("entry", [-1, 5, 8, 500, 2**40])
+def test_what_is_not_there_cannot_be_written(entry):
+    """Five entries have a tree of eight leaves, and memory goes on behind it."""
+    tree = SumTree(5)
+    tree[np.arange(5)] = np.ones(5)
+    before = tree._tree.copy()
+    with pytest.raises(IndexError):
+        tree[np.array([0, entry])] = np.array([7.0, 7.0])
+    with pytest.raises(IndexError):
+        tree[np.array([0, 1])] = np.array([7.0])
+    assert (tree._tree == before).all()

@@ -27,6 +27,12 @@ def filled(entries, capacity=10, stack=3, prioritize=True):
     return replay
 
 
+def set_priorities(replay, entries, priorities):
+    """As if these entries had just been sampled."""
+    batch = replay.sample(len(entries), np.random.default_rng(0))
+    replay.update_priorities(batch._replace(entries=entries), priorities)
+
+
 @pytest.mark.parametrize("prioritize", [True, False])
 def test_stacks_are_rebuilt_as_they_were(prioritize):
     batch = filled(entries=25, prioritize=prioritize).sample(200, np.random.default_rng(0))
@@ -51,7 +57,7 @@ def test_what_is_overwritten_lets_its_frames_go():
 def test_sampling_is_proportional_and_weighed():
     replay = filled(entries=4)
     priorities = np.array([1.0, 2.0, 3.0, 4.0])
-    replay.update_priorities(np.arange(4), priorities)
+    set_priorities(replay, np.arange(4), priorities)
     batch = replay.sample(20_000, np.random.default_rng(1))
     found = np.bincount(batch.entries, minlength=4)
     assert stats.chisquare(found, 20_000 * priorities / 10).pvalue > 1e-3
@@ -60,17 +66,66 @@ def test_sampling_is_proportional_and_weighed():
 
 def test_a_new_transition_has_the_highest_priority_there_was():
     replay = filled(entries=4)
-    replay.update_priorities(np.arange(4), np.array([0.1, 9.0, 0.1, 0.1]))
-    replay.update_priorities(np.array([1]), np.array([0.1]))
+    set_priorities(replay, np.arange(4), np.array([0.1, 9.0, 0.1, 0.1]))
+    set_priorities(replay, np.array([1]), np.array([0.1]))
     slot = replay.frames.put(frame(99))
     replay.add(Transition(np.full(3, slot), 7, 0.0, 0.0, np.full(3, slot)))
     assert replay._tree[np.array([4])].tolist() == [9.0]
 
 
+def test_what_was_overwritten_since_it_was_sampled_keeps_its_own_priority():
+    replay = filled(entries=10)
+    batch = replay.sample(3, np.random.default_rng(0))._replace(entries=np.arange(3))
+    slot = replay.frames.put(frame(99))
+    replay.add(Transition(np.full(3, slot), 7, 0.0, 0.0, np.full(3, slot)))
+    replay.update_priorities(batch, np.array([0.5, 0.25, 0.125]))
+    assert replay._tree[np.arange(3)].tolist() == [1.0, 0.25, 0.125]
+    set_priorities(replay, np.arange(3), np.array([0.5, 0.25, 0.125]))
+    assert replay._tree[np.array([0])].tolist() == [0.5], "none was added since"
+
+
 def test_its_state_can_be_saved():
     one, other = filled(entries=15), filled(entries=0)
-    one.update_priorities(np.arange(10), np.arange(1.0, 11.0))
+    set_priorities(one, np.arange(10), np.arange(1.0, 11.0))
     other.load_state_dict(one.state_dict())
     other.frames.load_state_dict(one.frames.state_dict())
     for ours, theirs in zip(*(r.sample(32, np.random.default_rng(3)) for r in (one, other)), strict=True):
-        assert (ours == theirs).all()
+        assert np.array_equal(ours, theirs)
+
+
+def test_a_batch_that_was_saved_is_that_batch():
+    replay = filled(entries=15)
+    batch = replay.sample(6, np.random.default_rng(1))
+    assert replay.as_batch(*batch) == batch
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"entries": np.array([0, 500])},
+        {"entries": np.array([0, -1])},
+        {"entries": np.array([0.0, 1.0])},
+        {"entries": np.array([0, 1, 2])},
+        {"drawn": 16},
+        {"drawn": 0.5},
+        {"states": np.zeros((2, 2, 2, 1), np.uint8)},
+        {"rewards": [0.0, 0.0]},
+    ],
+    ids=str,
+)
+def test_a_batch_that_was_not_drawn_here_is_refused(changes):
+    replay = filled(entries=15)
+    batch = replay.sample(2, np.random.default_rng(1))
+    with pytest.raises(ValueError, match="a saved batch"):
+        replay.as_batch(*batch._replace(**changes))
+
+
+def test_a_state_that_holds_another_number_of_entries_is_refused():
+    state = filled(entries=5).state_dict()
+    with pytest.raises(ValueError, match="holds 5 of 9 transitions"):
+        filled(entries=0).load_state_dict(state | {"added": 9})
+
+
+def test_only_priorities_are_charged_for_a_tree():
+    action = np.zeros(4, np.float32)
+    assert TransitionReplay.bytes_of(1, action) - TransitionReplay.bytes_of(1, action, prioritize=False) == 32
