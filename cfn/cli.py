@@ -1,5 +1,7 @@
 """The command `cfn`: one word chooses what to do. Errors come out as sentences, tracebacks only on request."""
 
+import errno
+import logging
 import os
 import sys
 import traceback
@@ -15,15 +17,21 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from cfn import __version__, naming
-from cfn.config import CONF, check, unknown_key
+from cfn.arguments import Parser, positive
+from cfn.config import CONF, QUOTE, check, unknown_key
 from cfn.errors import UsageError
-from cfn.run import Run, remove_if_empty
+from cfn.run import Run, forget_peak_memory, remove_if_empty
 from cfn.sweep import Sweeper, report
 
 USAGE = """\
 cfn: a laboratory for count-based exploration
 
   cfn train [key=value ...]    train an agent with a bonus in an environment (cfn train --help for the keys)
+  cfn resume RUN               go on exactly where a stopped or killed run was (steps=N: on to more)
+  cfn eval RUN                 let a trained agent play (--episodes N), and film it (--video)
+  cfn plot PATH...             pictures and tables of runs (cfn plot --help)
+  cfn runs [PATH]              a list of runs: how far each is, and how well it does
+  cfn report PATH...           one page on runs, to read in a browser or to send
   cfn --version                the version
 
   cfn train                                       the default: a small visual gridworld
@@ -32,8 +40,12 @@ cfn: a laboratory for count-based exploration
   eval "$(cfn -sc install=bash)"                  completion of commands, groups and keys by the tab key"""
 
 
+TRUST = "a class, or a module before the colon of env.id, that is not this package's and that the run may use"
+
+
 def main() -> int:
     """Do what the command line says; the exit code tells whether it could be done."""
+    logging.raiseExceptions = False  # a log that a full disk does not take is no reason for a traceback
     word, *arguments = sys.argv[1:] or [""]
     if word in ("-sc", "--shell-completion"):
         return complete(arguments)
@@ -44,15 +56,15 @@ def main() -> int:
         print(f"cfn {__version__}")
         return 0
     if word not in COMMANDS:
-        problem = f"cfn: there is no command {word!r}.\n\n" if word else ""
-        print(problem + USAGE, file=sys.stderr)
+        problem = f"cfn: there is no command {word!r}: choose from {', '.join(COMMANDS)} (cfn --help says more)"
+        print(problem if word else USAGE, file=sys.stderr)
         return 2
     return COMMANDS[word](arguments)
 
 
 def train(arguments: list[str]) -> int:
     """`cfn train`: Hydra composes the config and calls `job` once, or once for each run of a sweep."""
-    wants_traceback = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    raw = wants_traceback()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands errors on, and they are told here
     if any(argument.startswith("hydra/launcher=") for argument in arguments):
         # Runs share the cores: PyTorch's waiting threads should not spin on a core that another run could use. A run by
@@ -74,23 +86,55 @@ def train(arguments: list[str]) -> int:
             report(HydraConfig.get().overrides.task, sentence(error))
             raise  # the other runs go on; the sweep tells in the end that one failed
 
-    try:
+    def run_jobs() -> None:
         job()
         if failures:
             raise failures[0]
-    except KeyboardInterrupt:
+
+    return told(run_jobs, raw)
+
+
+def wants_traceback() -> bool:
+    """Whether errors should come out as Python has them."""
+    return os.environ.get("HYDRA_FULL_ERROR") == "1"
+
+
+def told(call: Callable[[], None], raw: bool) -> int:
+    """Make a call; the exit code and a sentence (if `raw`, a traceback) tell what went wrong, if anything did."""
+    try:
+        call()
+    except KeyboardInterrupt as stopped:
         print("cfn: stopped", file=sys.stderr)
-        return 130
+        return int(getattr(stopped, "code", 130))
+    except BrokenPipeError:  # whoever read along (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
-        if wants_traceback:
+        if raw:
             raise
         print(f"cfn: {sentence(error)}", file=sys.stderr)
         return 1
     return 0
 
 
+def resume(arguments: list[str]) -> int:
+    """`cfn resume`: the run's own config, and its last checkpoint."""
+    parser = Parser("resume", "Go on exactly where a run was stopped or killed.")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as steps=500000, to go on to more")
+    parser.add_argument("--trust", action="append", default=[], metavar="NAME", help=TRUST)
+    options = parser.parse_intermixed_args(arguments)
+
+    def go_on() -> None:
+        from cfn.resume import resume  # PyTorch is slow to import, and help does without it
+
+        resume(options.run, options.overrides, options.trust)
+
+    return told(go_on, wants_traceback())
+
+
 def run_one(composed: DictConfig) -> None:
     """One run, from the config that Hydra composed for it."""
+    forget_peak_memory()
     context = HydraConfig.get()
     folder = Path(context.runtime.output_dir)
     choices, overrides = context.runtime.choices, list(context.overrides.task)
@@ -113,7 +157,36 @@ def run_one(composed: DictConfig) -> None:
     except Exception:
         remove_if_empty(folder, Path(str(composed.outputs)).absolute())
         raise
-    training.run(run)
+    with run.lock():
+        training.run(run)
+
+
+def evaluate(arguments: list[str]) -> int:
+    """`cfn eval`: a trained agent, watched."""
+    parser = Parser("eval", "Let the agent of a run's last checkpoint play.")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("--episodes", type=positive, default=5, metavar="N", help="how many (5)")
+    parser.add_argument("--video", action="store_true", help="film them: RUN/videos/step_XXXXXXXXX.mp4")
+    parser.add_argument("--trust", action="append", default=[], metavar="NAME", help=TRUST)
+    options = parser.parse_args(arguments)
+
+    def play() -> None:
+        from cfn.watch import watch  # PyTorch is slow to import, and help does without it
+
+        watch(options.run, options.episodes, options.video, options.trust)
+
+    return told(play, wants_traceback())
+
+
+def reading(command: str) -> Callable[[list[str]], int]:
+    """A command that only reads runs; what it needs is imported when it is called."""
+
+    def run(arguments: list[str]) -> int:
+        from cfn.analysis.commands import COMMANDS
+
+        return told(lambda: COMMANDS[command](arguments, CONF), wants_traceback())
+
+    return run
 
 
 def complete(arguments: list[str]) -> int:
@@ -128,6 +201,8 @@ def complete(arguments: list[str]) -> int:
     if len(words) > 1:
         if words[1] not in COMMANDS:
             return 1
+        if words[1] in ("plot", "runs", "report"):
+            return 0  # they take folders, which the shell itself completes
         before, _, after = line.partition(f" {words[1]}")
         os.environ["COMP_LINE"] = before + after
     return train(["-sc", *arguments])
@@ -145,17 +220,19 @@ def sentence(error: BaseException) -> str:
         known = cause.parent_node.keys() if isinstance(cause.parent_node, DictConfig) else []
         return unknown_key(str(cause.full_key), [key for key in known if key != "hydra"])
     if isinstance(cause, OmegaConfBaseException):
-        return f"{cause.full_key}: {cause.msg}" if cause.full_key else str(cause.msg)
+        return _without_details(cause)
     if isinstance(error, OverrideParseException):
-        return f"{error.override}: this is not of the form key=value ({error.message.splitlines()[0]})"
+        return f"{error.override}: this is not of the form key=value {QUOTE}"
     if isinstance(error, OmegaConfBaseException):
-        return f"{error.full_key}: {error.msg}" if error.full_key else " ".join(str(error).split())
+        return _without_details(error)
     if isinstance(error, HydraException):
         return " ".join(str(error).split())
     place = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         hint = ": choose a folder that can be written to with outputs=DIR" if place.name == "mkdir" else ""
+        if error.errno == errno.ENOSPC:
+            hint = ": what was written is kept; make room, and cfn resume RUN goes on from the last checkpoint"
         return f"{where}{error.strerror or error}{hint}"
     if isinstance(error, MemoryError):
         return f"not enough memory: {error}"
@@ -170,5 +247,18 @@ def sentence(error: BaseException) -> str:
     )
 
 
+def _without_details(error: OmegaConfBaseException) -> str:
+    """OmegaConf's first line; the others are about objects of its own."""
+    message = (str(error.msg or error).splitlines() or [type(error).__name__])[0]
+    return f"{error.full_key}: {message}" if error.full_key else message
+
+
 Sweeper.tell = sentence
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"train": train}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "train": train,
+    "resume": resume,
+    "eval": evaluate,
+    "plot": reading("plot"),
+    "runs": reading("runs"),
+    "report": reading("report"),
+}

@@ -5,14 +5,19 @@ its `_target_` names: their annotations are the schema, so a new environment, ag
 user's own, is checked without another line. Every error names its full key.
 """
 
+import copy
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
+import yaml
+from annotated_types import Ge, Le
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
@@ -25,6 +30,8 @@ from cfn.types import NonNegative, Positive, PositiveFloat
 _HERE = Path(__file__).resolve().parent
 CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
 """The folder of the configs: inside the package when installed from a wheel, at the top level in a checkout."""
+
+QUOTE = """(a value with spaces, commas or brackets needs quotes: "key='a, b'")"""
 
 # What the loop itself offers to each group's constructor, which takes of it what it names; its other arguments are the
 # keys of the group's config.
@@ -66,6 +73,14 @@ class Eval:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """`checkpoint.*`: how often the run is saved, in environment steps, and how many of the last are kept."""
+
+    every: Positive | None
+    keep: Positive
+
+
+@dataclass(frozen=True)
 class Config:
     """The keys of every run; `conf/base.yaml` says what each is for."""
 
@@ -79,9 +94,13 @@ class Config:
     frame_stack: Positive
     reward_clip: PositiveFloat | None
     device: Literal["auto", "cpu", "cuda", "mps"]
-    threads: Positive | None
+    threads: Annotated[int, Ge(1), Le(1024)] | None
     eval: Eval
     outputs: str
+    compile: bool = False
+    bf16: bool = False
+    checkpoint: Checkpoint = Checkpoint(every=None, keep=2)
+    on_error: Literal["stop", "reset"] = "stop"
 
 
 def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
@@ -96,11 +115,50 @@ def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
         raise UsageError(f"preset={preset} belongs to an experiment: add experiment=NAME, or leave it out")
     for key in OmegaConf.missing_keys(composed):
         raise UsageError(f"{key} is not set and has no default: add {key}=... to the command")
-    values: dict[str, Any] = OmegaConf.to_container(composed, resolve=True)  # type: ignore[assignment]
+    return from_values(OmegaConf.to_container(composed, resolve=True), choices)  # type: ignore[arg-type]
+
+
+def from_values(values: dict[str, Any], choices: Mapping[str, Any], trusted: Container[str] | None = None) -> Config:
+    """The `Config` of plain values, without interpolations.
+
+    Args:
+        values: The values by key, groups nested.
+        choices: Which option was chosen of each group.
+        trusted: For values from a file, which may be anyone's: beside the package's own, the only classes and modules
+            that may be imported. None: any.
+    """
+    values = copy.deepcopy(values)
     values.pop("suite", None)  # the tables that other keys point into
+    env = values.get("env")
+    values["on_error"] = env.pop("on_error", "stop") if isinstance(env, dict) else "stop"
+    if trusted is not None:
+        _refuse_strangers(values, trusted)
     for group, offered in OFFERED.items():
         values[group] = _component(group, str(choices.get(group)), values.get(group), offered)
-    return Config(**_checked(Config, values, prefix=""))
+    hint = get_type_hints(Config, include_extras=True)["on_error"]
+    values["on_error"] = _checked_value("env.on_error", hint, values["on_error"])
+    config = Config(**_checked(Config, values, prefix=""))
+    if config.num_envs > config.steps:
+        raise UsageError(f"num_envs={config.num_envs}: should be at most steps={config.steps}")
+    return config
+
+
+def _refuse_strangers(values: Mapping[str, Any], trusted: Container[str]) -> None:
+    """Refuse to import what a file names, unless it is of this package or the user trusts it."""
+    for group in OFFERED:
+        keys = values.get(group)
+        target = str(keys.get("_target_")) if isinstance(keys, dict) else None
+        configs = [yaml.safe_load(path.read_text(encoding="utf-8")) or {} for path in (CONF / group).glob("*.yaml")]
+        if target not in [config["_target_"] for config in configs if "_target_" in config]:
+            _require_trust(f"{group}._target_", str(target), trusted)
+    module, colon, _ = str(values["env"].get("id", "")).partition(":")
+    if colon:  # Gymnasium imports what stands before it
+        _require_trust("env.id", module, trusted)
+
+
+def _require_trust(key: str, name: str, trusted: Container[str]) -> None:
+    if name not in trusted:
+        raise UsageError(f"{key}={name} is not of this package: if you trust it, add --trust {name}")
 
 
 def _component(group: str, name: str, values: Any, offered: tuple[str, ...]) -> Component:
@@ -167,6 +225,15 @@ def unknown_key(key: str, known: Iterable[Any]) -> str:
     if not options:
         return f"{key} is not a key{guess}: {where} has none"
     return f"{key} is not a key{guess}: the keys {f'of {where} ' if where else ''}are {', '.join(options)}"
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """Key and value of `key=value`, as Hydra reads them."""
+    try:
+        override = OverridesParser.create().parse_override(text)
+        return override.get_key_element(), override.value()
+    except HydraException as error:
+        raise UsageError(f"{text}: this is not of the form key=value {QUOTE}") from error
 
 
 def run_folder(time: str, *, _root_: DictConfig) -> str:

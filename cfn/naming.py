@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 # Where, how long and how closely a run is watched changes nothing in it, and a seed is what repetitions differ in.
-_NOT_A_SETTING = {"seed", "steps", "eval", "tracker", "outputs", "device", "threads", "hydra"}
+NOT_A_SETTING = {"seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra"}
 # Every folder's path says these.
 _IN_EVERY_FOLDER = {"env", "agent", "bonus", "env.id", "seed"}
 
@@ -56,7 +56,7 @@ def _kept(overrides: Iterable[str], excluded: set[str]) -> list[str]:
     kept = []
     for override in sorted(o.lstrip("+~") for o in overrides):
         key = override.partition("=")[0].partition("@")[0]
-        if key not in excluded and re.split("[./]", key)[0] not in _NOT_A_SETTING:
+        if key not in excluded and re.split("[./]", key)[0] not in NOT_A_SETTING:
             kept.append(override)
     return kept
 

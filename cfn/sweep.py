@@ -21,6 +21,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from cfn.config import CONF
 from cfn.errors import UsageError
 
 
@@ -85,8 +86,10 @@ class Sweeper(sweeper.Sweeper):
         from cfn.analysis.figures import draw_experiment  # matplotlib is slow to import, and most sweeps need none
 
         try:
-            if figure := draw_experiment(self._config.hydra.runtime.choices.experiment, folders, out):
-                print(f"The experiment's figure: {figure}", flush=True)
+            if drawn := draw_experiment(self._config.hydra.runtime.choices.experiment, folders, out, CONF):
+                print(f"The experiment's figure: {drawn[0]}", flush=True)
+                for problem in drawn[1]:
+                    print(f"cfn: {problem}", file=sys.stderr)
         except Exception as error:  # the runs are done, whatever becomes of their figure
             print(f"cfn: the experiment's figure could not be drawn: {type(self).tell(error)}", file=sys.stderr)
 

@@ -1,23 +1,27 @@
 """The loop: Algorithm 1 of the paper, for any agent, any bonus and any environment, with the true counts beside it."""
 
+import contextlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
 
-from cfn import device, seeding
+from cfn import device, memory, seeding
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
 from cfn.config import Config
-from cfn.envs.batch import EnvBatch
+from cfn.envs.batch import BrokenEnvError, EnvBatch
 from cfn.envs.generic import with_arrays
 from cfn.envs.stack import StackFrames, newest, newest_space
 from cfn.evaluate import Evaluation
 from cfn.replay.frames import FrameStore
 from cfn.run import Run
+from cfn.saving import Saving
+from cfn.stopping import Stopping
 from cfn.tracking.base import Tracker, Trackers
 from cfn.tracking.console import Console
 from cfn.tracking.metrics_file import MetricsFile
@@ -40,10 +44,10 @@ class Training:
         self.device = device.choose(config.device)
         torch.set_num_threads(config.threads or device.DEFAULT_THREADS)
         seeding.seed_everything(config.seed)
-        self.step = 0
-        self.envs = EnvBatch(self.make_env, config.num_envs, config.seed)
+        self.step, self.seconds = 0, 0.0
+        self.envs = EnvBatch(self.make_env, config.num_envs, config.seed, config.on_error)
         frame_space = newest_space(self.envs.observation_space, config.frame_stack)
-        frames = FrameStore(frame_space.shape or (), frame_space.dtype)  # shared: each frame is kept once
+        self.frames = frames = FrameStore(frame_space.shape or (), frame_space.dtype)  # shared: each is kept once
         self.agent: Agent = config.agent.build(
             observation_space=self.envs.observation_space,
             action_space=self.envs.action_space,
@@ -61,20 +65,23 @@ class Training:
             device=self.device,
             seed=seeding.integer(config.seed, "bonus"),
         )
+        memory.require_together({"agent.capacity": self.agent.full_bytes, "bonus.capacity": self.bonus.full_bytes})
+        device.speed_up((*self.agent.networks, *self.bonus.networks), self.device, config.compile, config.bf16)
         self.truth = TrueCounts(frame_space, self.envs.state_names)
         self.evaluate = Evaluation(config, self.agent, self.bonus, self.truth, self.make_env)
+        self.episodes, self.means = EpisodeStatistics(config.num_envs), Means()
         observations, states = self.envs.begin_episodes()
         self.bonus.novelty(newest(observations, config.frame_stack), states)  # what it cannot judge, it refuses here
 
-    def make_env(self) -> gym.Env[Any, Any]:
+    def make_env(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
         """One environment, as the config has it, with arrays as observations."""
-        env: gym.Env[Any, Any] = with_arrays(self.config.env.build(render_mode=None))
+        env: gym.Env[Any, Any] = with_arrays(self.config.env.build(render_mode=render_mode))
         return StackFrames(env, self.config.frame_stack) if self.config.frame_stack > 1 else env
 
-    def loop(self, run: Run, tracker: Tracker) -> None:
+    def loop(self, run: Run, tracker: Tracker, save: Saving) -> None:
         """Algorithm 1. Steps are the agent's, summed over the environments."""
         config, envs, agent, bonus = self.config, self.envs, self.agent, self.bonus
-        episodes, means, watch = EpisodeStatistics(config.num_envs), Means(), Stopwatch()
+        episodes, means, watch = self.episodes, self.means, Stopwatch(self.step)
         while self.step < config.steps:
             observations, states = envs.begin_episodes()
             actions = agent.act(observations)
@@ -103,6 +110,12 @@ class Training:
             if evaluating:
                 self.evaluate.draw(self.step, run, tracker)
                 watch.restart(self.step)
+            save(self)
+
+    @property
+    def broken(self) -> str | None:
+        """What went wrong in an environment, if the run is to stop for it."""
+        return self.envs.broken or self.evaluate.broken
 
     def due(self, period: int) -> int:
         """How often something that happens every `period` steps falls into the steps just taken."""
@@ -111,13 +124,23 @@ class Training:
     def run(self, run: Run) -> None:
         """Train to the end, and write down how it ended, however it did."""
         metrics = MetricsFile(run)
-        tracker = Trackers([metrics, self.config.tracker.build(run=run), Console(run)])
-        started = time.monotonic()
+        tracker = Trackers([metrics, self.config.tracker.build(run=run), Console(run, self.step)])
+        started = time.monotonic() - self.seconds
         state, error = "failed", None
         log.info(f"{run.setting}, seed {run.seed}: {self.config.steps:,} steps on {self.device}, in {run.shown}")
-        run.write_summary("running", 0, 0.0, {})
+        memory.announce(self.agent.full_bytes + self.bonus.full_bytes)
+        run.write_summary("running", self.step, self.seconds, metrics.latest)
+        for part, base in ((self.agent, Agent), (self.bonus, Bonus)):
+            if self.config.checkpoint.every and type(part).state_dict is base.state_dict:
+                log.warning(f"{type(part).__name__} has no state_dict: a resumed run will begin it anew.")
         try:
-            self.loop(run, tracker)
+            with Stopping() as stopping:
+                save = Saving(self.config.checkpoint, run, metrics, started, stopping)
+                try:
+                    self.loop(run, tracker, save)
+                except BrokenEnvError as broken:  # no episode can be begun, between one step and the next
+                    self.envs.broken = str(broken)
+                    save(self)
             state = "finished"
         except KeyboardInterrupt:
             state = "stopped"
@@ -129,18 +152,57 @@ class Training:
         finally:
             if state == "stopped":
                 self.evaluate.draw(self.step, run, tracker, last=True)
-            tracker.finish(failed=state == "failed")
+            hidden = () if state == "finished" else (OSError,)  # a full disk, which the error in flight tells of
+            with contextlib.suppress(*hidden):
+                tracker.finish(failed=state == "failed")
+            with contextlib.suppress(*hidden):
+                run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
             self.envs.close()
             self.evaluate.close()
-            run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
             log.info(f"{state} after {time.monotonic() - started:,.0f} s: {run.shown}")
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the run is, by its parts. If a loss is no longer a number, there is nothing to go on with."""
+        finite(self.step, self.means.look())  # on a device, that was not looked at yet
+        return {
+            "loop": {
+                "step": self.step,
+                "episodes": self.episodes.state_dict(),
+                "means": self.means.state_dict(),
+                "pictured": self.evaluate.pictured,
+                "generators": seeding.global_states(self.device),
+            },
+            "envs": self.envs.state_dict(),
+            "frames": self.frames.state_dict(),
+            "agent": self.agent.state_dict(),
+            "bonus": self.bonus.state_dict(),
+            "truth": self.truth.state_dict(),
+        }
+
+    def load_learned(self, read: Callable[[str], Any]) -> None:
+        """Take over what agent and bonus have learned, to play; `read` gives the part of each."""
+        self.agent.load_state_dict(read("agent"))
+        self.bonus.load_state_dict(read("bonus"))
+
+    def load(self, read: Callable[[str], Any]) -> None:
+        """Become the run that was saved; `read` gives one part of `state_dict` at a time, for memory's sake."""
+        for name in ("frames", "agent", "bonus", "truth", "envs"):
+            getattr(self, name).load_state_dict(read(name))
+        loop = read("loop")
+        self.episodes.load_state_dict(loop["episodes"])
+        self.episodes.drop(self.envs.lost)
+        self.agent.cut(self.envs.lost)
+        self.means.load_state_dict(loop["means"])
+        self.step = loop["step"]
+        self.evaluate.pictured = min(loop["pictured"], self.evaluate.due(self.step))  # fewer, if it goes on for longer
+        seeding.set_global_states(loop["generators"], self.device)
 
 
 class Stopwatch:
     """Times training alone, without the evaluations between."""
 
-    def __init__(self) -> None:
-        self.restart(0)
+    def __init__(self, step: int) -> None:
+        self.restart(step)
 
     def restart(self, step: int) -> None:
         """Time from this step on."""

@@ -126,9 +126,9 @@ class TrueCounts:
 
     def state_dict(self) -> dict[str, Array]:
         """States, counts, examples and sums of coins, as arrays."""
-        state = {"states": np.array(self.states), "counts": self.counts.copy(), "examples": self.examples.copy()}
+        state = {"states": np.array(self.states), "counts": self.counts, "examples": self.examples}
         state["ends"] = np.array(sorted(self._seen - self._index.keys()))
-        return state if self._coin_sums is None else state | {"coin_sums": self._coin_sums[: len(self)].copy()}
+        return state if self._coin_sums is None else state | {"coin_sums": self._coin_sums[: len(self)]}
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
         """Take over states, counts, examples and sums of coins."""

@@ -4,11 +4,11 @@ The ranges in annotations such as `size: Positive` are the config's schema: what
 `cfn train` checks before anything starts.
 """
 
-import math
 from typing import Annotated, Any
 
 import numpy.typing as npt
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le
+from pydantic import AllowInfNan
 
 Array = npt.NDArray[Any]
 Metrics = dict[str, float]
@@ -18,7 +18,7 @@ State = tuple[int, ...]
 
 Positive = Annotated[int, Ge(1)]
 NonNegative = Annotated[int, Ge(0)]
-Finite = Annotated[float, Gt(-math.inf), Lt(math.inf)]
-PositiveFloat = Annotated[float, Gt(0), Lt(math.inf)]
-NonNegativeFloat = Annotated[float, Ge(0), Lt(math.inf)]
+Finite = Annotated[float, AllowInfNan(False)]
+PositiveFloat = Annotated[float, Gt(0), AllowInfNan(False)]
+NonNegativeFloat = Annotated[float, Ge(0), AllowInfNan(False)]
 Probability = Annotated[float, Ge(0), Le(1)]

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+import torch
 from command import CFN
 
 
@@ -19,18 +20,26 @@ def nobody_is_logged_in(monkeypatch, tmp_path_factory):
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def threads_stay():
+    """A run within this process chooses PyTorch's threads, for itself alone."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture
 def cfn(tmp_path):
     """Run the command in an empty folder: `cfn("train", "steps=100")` gives the finished process."""
 
-    def run(*arguments, **environment):
+    def run(*arguments, timeout=600, **environment):
         return subprocess.run(
             [str(CFN), *arguments],
             cwd=tmp_path,
             env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=timeout,
             stdin=subprocess.DEVNULL,
         )
 

@@ -97,6 +97,8 @@ def test_numbers_may_be_written_as_people_do():
         ("steps", True, r"^steps=True: should be a number"),
         ("num_envs", 0, r"^num_envs=0: should be greater"),
         ("device", "tpu", r"^device=tpu: should be 'auto', 'cpu', 'cuda' or 'mps'"),
+        ("compile", "fast", r"^compile=fast: should be a valid boolean"),
+        ("bf16", 3, r"^bf16=3: should be a valid boolean"),
         ("eval.every", 0, r"^eval\.every=0: should be greater"),
         ("eval.evry", 5, r"^eval\.evry is not a key \(did you mean eval\.every\?\)"),
         ("stepz", 5, r"^stepz is not a key \(did you mean steps\?\)"),
@@ -108,7 +110,7 @@ def test_numbers_may_be_written_as_people_do():
         ("env", None, r"^env=mine has no _target_"),
         ("env._target_", "cfn.types.Metrics.nope", r"cannot be imported"),
         ("env._target_", "cfn.config.CONF", r"is not a class or a function"),
-        ("reward_clip", float("inf"), r"^reward_clip=inf: should be less than inf"),
+        ("reward_clip", float("inf"), r"^reward_clip=inf: should be a finite number"),
         ("seed", "???", r"^seed is not set and has no default"),
     ],
 )

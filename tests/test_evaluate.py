@@ -1,11 +1,12 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
 from cfn.envs.gridworld import RIGHT, UP, Gridworld
-from cfn.evaluate import ask, play
+from cfn.evaluate import ask, play, save_rooms
 from cfn.truth import TrueCounts
 
 
@@ -40,3 +41,15 @@ def test_the_bonus_is_asked_about_every_state(states):
     for i in range(states):
         truth.visit([(i,)], np.array([[float(i)]]))
     assert (ask(FirstNumber(), truth) == 2 * np.arange(states)).all()
+
+
+def test_rooms_are_kept_once_and_whole(tmp_path, monkeypatch):
+    image = np.arange(16, dtype=np.uint8).reshape(4, 4) * 17
+    with monkeypatch.context() as patch:
+        patch.setattr("cfn.writing.os.fsync", lambda _: 1 / 0)  # killed before it is on the disk
+        with pytest.raises(ZeroDivisionError):
+            save_rooms(tmp_path, {3: image})
+    assert not (tmp_path / "rooms" / "3.png").exists()
+    for seen in (image, np.zeros_like(image)):
+        save_rooms(tmp_path, {3: seen})
+    assert (imread(tmp_path / "rooms" / "3.png")[..., 0] * 255).round().tolist() == image.tolist()

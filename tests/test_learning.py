@@ -7,6 +7,9 @@ from metrics import rows
 
 from cfn.envs.gridworld import MOVES
 
+TIMEOUT = 3600
+"""Seconds: what takes minutes on an idle machine may take an hour on another."""
+
 
 def returns(folder):
     return [row["train/return"] for row in rows(folder) if "train/return" in row]
@@ -14,7 +17,7 @@ def returns(folder):
 
 @pytest.mark.slow
 def test_the_bare_command_finds_the_goal_and_without_the_bonus_does_not(cfn, run_folders):
-    done = cfn("train", "-m", "bonus=cfn,none", "tracker=none")
+    done = cfn("train", "-m", "bonus=cfn,none", "tracker=none", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     with_bonus, without = (returns(folder) for folder in run_folders())
     assert sum(with_bonus[-20:]) >= 18
@@ -23,7 +26,7 @@ def test_the_bare_command_finds_the_goal_and_without_the_bonus_does_not(cfn, run
 
 @pytest.mark.slow
 def test_rainbow_balances_a_pole(cfn, run_folders):
-    done = cfn("train", "env=gym", "env.id=CartPole-v1", "steps=30000", "tracker=none")
+    done = cfn("train", "env=gym", "env.id=CartPole-v1", "steps=30000", "tracker=none", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
     assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= 450
@@ -31,7 +34,7 @@ def test_rainbow_balances_a_pole(cfn, run_folders):
 
 @pytest.mark.slow
 def test_sac_swings_a_pendulum_up(cfn, run_folders):
-    done = cfn("train", "env=gym", "env.id=Pendulum-v1", "agent=sac", "steps=20000", "tracker=none")
+    done = cfn("train", "env=gym", "env.id=Pendulum-v1", "agent=sac", "steps=20000", "tracker=none", timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
     assert max(row["eval/return"] for row in rows(folder) if "eval/return" in row) >= -250
@@ -42,7 +45,7 @@ def test_sac_reaches_with_a_robots_arm(cfn, run_folders):
     """A sixtieth of the paper's steps needs a larger learning rate and larger rewards than the paper's."""
     done = cfn(
         "train", "env=fetch_reach", "bonus=none", "steps=30000", "agent.lr=1e-3", "agent.reward_scale=10",
-        "eval.every=5000", "eval.episodes=20", "tracker=none",
+        "eval.every=5000", "eval.episodes=20", "tracker=none", timeout=TIMEOUT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()

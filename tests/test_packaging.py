@@ -26,7 +26,7 @@ def test_the_wheel_holds_the_package_and_every_config(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     configs = {f"cfn/conf/{path.relative_to(ROOT / 'conf')}" for path in (ROOT / "conf").rglob("*.yaml")}
     assert configs <= names
-    assert "cfn/py.typed" in names
+    assert {"cfn/py.typed", "cfn/analysis/page.html", "cfn/analysis/page.js"} <= names
     assert not any(name.startswith(("tests/", "outputs/")) for name in names)
 
 

@@ -1,9 +1,13 @@
+import fcntl
 import json
+import sys
+import threading
 
+import numpy as np
 import pytest
 
 from cfn.errors import UsageError
-from cfn.run import Run, remove_if_empty
+from cfn.run import Run, forget_peak_memory, remove_if_empty
 
 
 @pytest.fixture
@@ -68,3 +72,30 @@ def test_a_folder_that_the_user_named_stays(tmp_path):
     named.mkdir(parents=True)
     remove_if_empty(named, tmp_path / "outputs")
     assert named.is_dir()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forgets a process's peak of memory")
+def test_the_memory_of_a_run_is_not_that_of_the_run_before_it_in_the_same_process(run):
+    run.claim({}, [])
+
+    def told():
+        run.write_summary("running", 0, 0.0, {})
+        return json.loads((run.folder / "summary.json").read_text())["memory_mb"]
+
+    forget_peak_memory()  # that of other tests in this process, which may have needed more
+    before = told()
+    large = np.ones(2**25)  # 256 MB
+    with_it = told()
+    del large
+    assert with_it == told() > before
+    forget_peak_memory()
+    assert told() < with_it - 200
+
+
+def test_whoever_looks_whether_a_run_lives_does_not_stop_it(run):
+    run.claim({}, [])
+    with (run.folder / "lock").open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.05, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
+        with run.lock():
+            assert (run.folder / "lock").read_text().startswith("process ")

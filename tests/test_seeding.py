@@ -1,3 +1,8 @@
+import copy
+import random
+
+import numpy as np
+import pytest
 import torch
 
 from cfn import seeding
@@ -18,9 +23,31 @@ def test_integers_fit_everyone_and_do_not_repeat():
     assert all(0 <= s < 2**31 for s in seeds)
 
 
-def test_torch_is_seeded():
+DRAWS = {"python": random.random, "numpy": np.random.random, "torch": lambda: torch.rand(()).item()}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_the_generators_of_nobody_are_seeded(draw):
     draws = []
     for seed in (0, 0, 1):
         seeding.seed_everything(seed)
-        draws.append(torch.rand(3).tolist())
+        draws.append([draw() for _ in range(3)])
     assert draws[0] == draws[1] != draws[2]
+
+
+CPU = torch.device("cpu")
+
+
+def test_their_states_can_be_taken_over():
+    states = copy.deepcopy(seeding.global_states(CPU))
+    first = [draw() for draw in DRAWS.values()]
+    seeding.set_global_states(states, CPU)
+    assert [draw() for draw in DRAWS.values()] == first
+
+
+@pytest.mark.parametrize("position", [-1, 625, 10**9])
+def test_a_position_that_numpy_would_not_look_at_is_refused(position):
+    states = copy.deepcopy(seeding.global_states(CPU))
+    states["numpy"]["state"]["pos"] = position
+    with pytest.raises(ValueError, match="the state of NumPy's generator is none"):
+        seeding.set_global_states(states, CPU)

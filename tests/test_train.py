@@ -1,6 +1,7 @@
 """The loop, against agents and bonuses that write down what they are told."""
 
 import json
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -283,3 +284,24 @@ def test_agent_and_bonus_keep_their_frames_in_one_store(tmp_path):
     agent, bonus = training.agent._replay.frames, training.bonus._replay.frames
     assert agent is bonus
     assert 0 < len(agent) <= SIZE**2
+
+
+SOON = {"min_size": 10, "batch_size": 8, "channels": (4, 4, 4)}
+
+
+def test_a_device_that_works_alongside_is_trained_on(tmp_path, monkeypatch):
+    """Batches drawn ahead, and losses that stay there until they are logged: on the CPU, taken for such a device."""
+    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    parts = {"agent_class": partial(RainbowAgent, **SOON), "bonus_class": partial(CoinFlipBonus, **SOON)}
+    training = train(tmp_path, steps=60, **parts)
+    assert training.agent._batches.state_dict()
+    assert training.bonus._batches.state_dict()
+    last = rows(tmp_path)[-1]
+    assert type(last["agent/loss"]) is type(last["bonus/loss"]) is float
+
+
+def test_what_is_not_a_number_on_a_device_ends_the_run_when_it_is_logged(tmp_path, monkeypatch):
+    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    monkeypatch.setattr(Remembering, "update", lambda self: {"bonus/loss": torch.tensor(float("nan"))})
+    with pytest.raises(UsageError, match=r"bonus/loss is nan at step \d+"):
+        train(tmp_path)

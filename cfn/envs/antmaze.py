@@ -22,6 +22,7 @@ ORIGIN = np.array([4.0, 4.0])  # D4RL's xy = gymnasium-robotics' xy + this: the 
 GOAL = np.array([0.0, 8.0])
 GOAL_NOISE = (1.0, 0.5)  # D4RL adds two uniform numbers, from 0 to these, to each coordinate of the goal
 RADIUS = 0.5  # of the goal
+CAMERA = {"lookat": np.array([0.0, 0.0, 0.0]), "distance": 22.0, "azimuth": 90.0, "elevation": -60.0}  # the whole maze
 SIZE = 29  # xy, 13 more positions, 14 velocities
 
 
@@ -46,6 +47,8 @@ class AntMaze(SparseTask):
                 continuing_task=False,
                 include_cfrc_ext_in_observation=False,
                 render_mode=render_mode,
+                default_camera_config=CAMERA,
+                camera_id=-1,  # one that is free, not the ant's own
                 disable_env_checker=True,
             ).unwrapped
         env.position_noise_range = 0.0  # D4RL's own noise is added instead

@@ -1,23 +1,44 @@
 """N environments at once, always: the loop sees batches, and N is 1 by default.
 
-Gymnasium's vector API with autoreset *disabled*: the observation that ends an episode arrives as `next_observations`
-like any other (a truncated state's value is bootstrapped from it), and the ended environments are restarted
-explicitly, each episode with a seed of its own.
+There is no autoreset: the observation that ends an episode arrives as `next_observations` like any other (a truncated
+state's value is bootstrapped from it), and the ended environments are restarted explicitly, each episode with a seed of
+its own. So an environment's place can be had again at any time: from the episode's seed and the actions since. That,
+and going on when one environment of several breaks, is why this is not one of Gymnasium's vector environments.
 """
 
+import contextlib
+import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from cfn import seeding
 from cfn.errors import UsageError
 from cfn.types import Array, State
 
+log = logging.getLogger(__name__)
 
-class Transition(NamedTuple):
+RESETS = 3
+"""Episodes that an environment is asked to begin, each time made anew, before it is given up."""
+
+
+class BrokenEnvError(UsageError):
+    """An environment raised an error.
+
+    Args:
+        which: Which one.
+        where: What it was asked for: `reset` or `step`.
+        error: What it raised.
+    """
+
+    def __init__(self, which: str, where: str, error: Exception) -> None:
+        super().__init__(f"{which} failed in a {where} ({type(error).__name__}: {error})")
+        self.__cause__ = error
+
+
+class Outcome(NamedTuple):
     """What came of a batch of actions; `next_observations` are never those of the episode after."""
 
     next_observations: Array
@@ -30,40 +51,57 @@ class Transition(NamedTuple):
 class EnvBatch:
     """`num_envs` copies of an environment, stepped together.
 
+    An environment that raises an error in a step ends its episode there, truncated at the observation before, and is
+    made anew. One that raises it when it should begin an episode is made anew and begins the one after.
+
     Args:
         make: Makes one environment.
         num_envs: How many.
         seed: The run's seed, from which each episode's follows.
+        on_error: Whether, after an error, to `stop` once the step is done (`broken` says why), or to go on with the
+            `reset` environment.
     """
 
-    def __init__(self, make: Callable[[], gym.Env[Any, Any]], num_envs: int, seed: int) -> None:
-        self._envs = SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode.DISABLED)
-        self._seed = seed
+    def __init__(
+        self,
+        make: Callable[[], gym.Env[Any, Any]],
+        num_envs: int,
+        seed: int,
+        on_error: Literal["stop", "reset"] = "stop",
+    ) -> None:
+        self._make, self._seed, self._on_error = make, seed, on_error
+        self._envs = [make() for _ in range(num_envs)]
         self._episodes = np.zeros(num_envs, np.int64)  # episodes begun, by environment
+        self._actions: list[list[Any]] = [[] for _ in range(num_envs)]  # of the current episodes
         self._ended = np.ones(num_envs, np.bool_)
         self._states: list[State] | None = [()] * num_envs
-        self._observations: Array | None = None
+        self._observations: list[Array] = [np.zeros(0)] * num_envs
+        self._failures = 0  # beside those that the environments count themselves
+        self.broken: str | None = None
+        """What went wrong in an environment, if the run is to stop for it."""
+        self.lost = np.zeros(num_envs, np.bool_)
+        """Which environments could not be brought back when a state was loaded: their episodes are over."""
 
     @property
     def observation_space(self) -> gym.Space[Any]:
         """Of one environment."""
-        return self._envs.single_observation_space
+        return self._envs[0].observation_space
 
     @property
     def action_space(self) -> gym.Space[Any]:
         """Of one environment."""
-        return self._envs.single_action_space
+        return self._envs[0].action_space
 
     @property
     def state_names(self) -> tuple[str, ...]:
         """What the numbers of a true state are called, if the environment says so."""
-        env = self._envs.envs[0]
+        env = self._envs[0]
         return tuple(env.get_wrapper_attr("state_names")) if env.has_wrapper_attr("state_names") else ()
 
     @property
     def failures(self) -> int:
-        """Episodes that ended because the environment broke, where it counts them."""
-        return sum(getattr(env.unwrapped, "failures", 0) for env in self._envs.envs)
+        """Episodes that ended because the environment broke."""
+        return self._failures + sum(map(_failures, self._envs))
 
     def begin_episodes(self) -> tuple[Array, list[State] | None]:
         """Restart the environments whose episode has ended (all of them, at first).
@@ -71,44 +109,152 @@ class EnvBatch:
         Returns:
             The current observations and true states s_t; the states are None if the environment reports none.
         """
-        if self._ended.any():
-            seeds: list[int | None] = [
-                seeding.integer(self._seed, "train", i, int(episode)) for i, episode in enumerate(self._episodes)
-            ]
-            self._observations, infos = self._envs.reset(seed=seeds, options={"reset_mask": self._ended.copy()})
-            self._take_states(infos, self._ended)
-            self._episodes += self._ended
-            self._ended[:] = False
-        assert self._observations is not None
-        return self._observations, None if self._states is None else list(self._states)
+        for i in np.flatnonzero(self._ended).tolist():
+            self._observations[i], info = self._begin(i)
+            self._take_state(i, info)
+            self._actions[i] = []
+            self._ended[i] = False
+        return np.stack(self._observations), self._known_states()
 
-    def step(self, actions: Array) -> Transition:
+    def step(self, actions: Array) -> Outcome:
         """Act in every environment."""
-        self._observations, rewards, terminated, truncated, infos = self._envs.step(actions)
-        self._take_states(infos, np.ones_like(self._ended))
+        rewards, (terminated, truncated) = np.zeros(len(actions)), np.zeros((2, len(actions)), np.bool_)
+        for i, action in enumerate(actions):
+            try:
+                observation, reward, terminated[i], truncated[i], info = self._envs[i].step(action)
+            except UsageError:
+                raise
+            except Exception as error:  # whatever an environment may do
+                truncated[i] = True
+                self._replace(i, BrokenEnvError(self._name(i), "step", error))
+                continue
+            self._observations[i], rewards[i] = observation, reward
+            self._actions[i].append(action)
+            self._take_state(i, info)
         self._ended = terminated | truncated
-        states = None if self._states is None else list(self._states)
-        return Transition(self._observations, states, rewards, terminated, truncated)
+        return Outcome(np.stack(self._observations), self._known_states(), rewards, terminated, truncated)
 
     def close(self) -> None:
         """Close the environments."""
-        self._envs.close()
+        for env in self._envs:
+            env.close()
 
-    def _take_states(self, infos: dict[str, Any], which: Array) -> None:
-        if self._states is None or "state" not in infos:
+    def state_dict(self) -> dict[str, Any]:
+        """Where each environment is: its episode, the actions since that began, and what is seen there."""
+        return {
+            "episodes": self._episodes,
+            "actions": [np.array(actions) for actions in self._actions],
+            "ended": self._ended,
+            "observations": list(self._observations),
+            "states": self._states,
+            "failures": self.failures,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Bring each environment back to where it was: the episode's seed, and the actions again.
+
+        One that does not get there is `lost`, and begins a new episode: what it would go on to did not follow from
+        what was seen before.
+        """
+        self._states = None if state["states"] is None else [as_state(s) for s in state["states"]]
+        self._observations = list(state["observations"])
+        self._episodes, self._ended = state["episodes"].copy(), state["ended"].copy()
+        self._actions = [list(actions) for actions in state["actions"]]
+        self.lost = np.array([not (ended or self._brought_back(i)) for i, ended in enumerate(self._ended)])
+        self._ended |= self.lost
+        for i in np.flatnonzero(self.lost).tolist():
+            log.warning(
+                f"Environment {i} is not where it was: its seed and actions lead elsewhere than before. "
+                "Its episode ends here, and the run goes on with a new one, not as if it had never stopped."
+            )
+        self._failures = state["failures"] - sum(map(_failures, self._envs))
+
+    def _brought_back(self, i: int) -> bool:
+        """Play an environment's episode again, and tell whether it is where it was."""
+        try:
+            observation, _ = self._envs[i].reset(seed=self._episode_seed(i))
+            for action in self._actions[i]:
+                observation, _, terminated, truncated, _ = self._envs[i].step(action)
+                if terminated or truncated:
+                    return False
+        except UsageError:
+            raise
+        except Exception as error:  # whatever an environment may do
+            log.debug("where it failed:", exc_info=error)
+            self._renew(i)
+            return False
+        floats = observation.dtype.kind == "f"
+        return bool(np.array_equal(observation, self._observations[i], equal_nan=floats))
+
+    def _begin(self, i: int) -> tuple[Array, dict[str, Any]]:
+        """Begin an environment's next episode, or if that cannot be, the one after it.
+
+        Raises `BrokenEnvError` if none of several can be; the batch is then as it was before, but for episodes that
+        other environments have begun.
+        """
+        for _ in range(RESETS):
+            self._episodes[i] += 1
+            try:
+                return self._envs[i].reset(seed=self._episode_seed(i))
+            except UsageError:
+                raise
+            except Exception as error:  # whatever an environment may do
+                broken = BrokenEnvError(self._name(i), "reset", error)
+                self._replace(i, broken)
+        raise broken
+
+    def _episode_seed(self, i: int) -> int:
+        """Of the episode that an environment has begun last."""
+        return seeding.integer(self._seed, "train", i, int(self._episodes[i]) - 1)
+
+    def _name(self, i: int) -> str:
+        return f"environment {i} of {len(self._envs)}"
+
+    def _known_states(self) -> list[State] | None:
+        return None if self._states is None else list(self._states)
+
+    def _replace(self, i: int, broken: BrokenEnvError) -> None:
+        """Make a broken environment anew, and say so."""
+        log.warning(f"{capitalized(broken)}: its episode ends here, and it is made anew.")
+        log.debug("where it failed:", exc_info=broken)
+        self._failures += 1 + _failures(self._envs[i])
+        self._renew(i)
+        if self._on_error == "stop":
+            self.broken = str(broken)
+
+    def _renew(self, i: int) -> None:
+        with contextlib.suppress(Exception):
+            self._envs[i].close()
+        try:
+            self._envs[i] = self._make()
+        except UsageError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(f"{self._name(i)} cannot be made anew after it failed ({reason})") from error
+
+    def _take_state(self, i: int, info: dict[str, Any]) -> None:
+        if self._states is None or "state" not in info:
             self._states = None
             return
-        if isinstance(infos["state"], dict):
-            raise _uncountable(infos["state"])
-        for i in np.flatnonzero(which):
-            state = infos["state"][i]
-            if self._states[i] == () or not isinstance(state, tuple):  # the first is looked at, the rest are like it
-                state = _whole_numbers(state)
-            self._states[i] = state
+        state = info["state"]
+        if self._states[i] == () or not isinstance(state, tuple):  # the first is looked at, the rest are like it
+            state = as_state(state)
+        self._states[i] = state
 
 
-def _whole_numbers(state: Any) -> State:
-    """A state as a tuple of whole numbers, which can be counted, saved and plotted."""
+def capitalized(error: Exception) -> str:
+    """What an error says, as the beginning of a sentence."""
+    return f"{str(error)[:1].upper()}{str(error)[1:]}"
+
+
+def _failures(env: gym.Env[Any, Any]) -> int:
+    """Of an environment that counts them itself."""
+    return int(getattr(env.unwrapped, "failures", 0))
+
+
+def as_state(state: Any) -> State:
+    """A true state as a tuple of whole numbers, which can be counted, saved and plotted."""
     try:
         numbers = np.atleast_1d(np.asarray(state))
         if numbers.ndim == 1 and (numbers == numbers.astype(np.int64)).all():

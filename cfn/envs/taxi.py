@@ -68,7 +68,7 @@ class Taxi(gym.Env[Array, int]):
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """A goal depot, and taxi and passenger on two other ones, unless the passenger would be there already."""
+        """A goal depot, and taxi and passenger on two depots, drawn again while the passenger is on its goal."""
         super().reset(seed=seed, options=options)
         depots = DEPOTS[self.size]
         self._goal = depots[int(self.np_random.integers(len(depots)))]

@@ -1,4 +1,4 @@
-"""How fast the environments step, from Python, one at a time."""
+"""How fast the environments step, from Python: one at a time, and several at once."""
 
 import statistics
 import time
@@ -6,8 +6,13 @@ import time
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+from measuring import steps_per_second as rates_of
+from measuring import told
 
 import cfn.envs  # noqa: F401  # registers the ids
+from cfn.envs import atari
+from cfn.envs.batch import EnvBatch
 
 STEPS = 50_000
 
@@ -30,3 +35,56 @@ def test_the_gridworld_is_cheap(noise):
     rate = statistics.median(steps_per_second(env) for _ in range(5))
     print(f"\n42x42 gridworld, 84x84 images, action noise {noise}: {rate:,.0f} steps per second")
     assert rate >= 100_000
+
+
+def ours(num_envs):
+    batch, rng = EnvBatch(atari.make, num_envs, seed=0), np.random.default_rng(0)
+
+    def run(steps):
+        for _ in range(steps // num_envs):
+            batch.begin_episodes()
+            batch.step(rng.integers(18, size=num_envs))
+
+    return run
+
+
+def processes(num_envs):
+    """A process for each environment; true states come through pipes."""
+    envs = AsyncVectorEnv([atari.make] * num_envs, autoreset_mode=AutoresetMode.DISABLED)
+    envs.reset(seed=0)
+    return stepped(envs)
+
+
+def ale_threads(num_envs):
+    """ALE's own threads, set to the same protocol: no true states, no episode seeds, no way to restart explicitly."""
+    from ale_py.vector_env import AtariVectorEnv
+
+    envs = AtariVectorEnv(
+        "montezuma_revenge", num_envs, repeat_action_probability=0.25, full_action_space=True, stack_num=1,
+        noop_max=0, use_fire_reset=False, reward_clipping=False,
+    )  # fmt: skip
+    envs.reset(seed=0)
+    return stepped(envs)
+
+
+def stepped(envs):
+    rng = np.random.default_rng(0)
+
+    def run(steps):
+        for _ in range(steps // envs.num_envs):
+            _, _, terminated, truncated, _ = envs.step(rng.integers(18, size=envs.num_envs))
+            if (ended := terminated | truncated).any() and isinstance(envs, AsyncVectorEnv):
+                envs.reset(options={"reset_mask": ended})
+
+    run.close = envs.close
+    return run
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("num_envs", [1, 4, 8])
+def test_montezumas_at_once(num_envs):
+    """What `num_envs` could gain by processes or by ALE's threads: told, for whoever is to choose again."""
+    runs = {"ours": ours(num_envs), "processes": processes(num_envs), "ALE's threads": ale_threads(num_envs)}
+    rates = rates_of(runs, 400, repeats=5, warm_up=80)
+    print(f"\nMontezuma's Revenge, {num_envs} at once: steps per second: {told(rates)}")
+    runs["processes"].close()

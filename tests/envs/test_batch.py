@@ -2,7 +2,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from cfn.envs.batch import EnvBatch
+from cfn.envs.batch import BrokenEnvError, EnvBatch
 from cfn.envs.gridworld import LEFT, RIGHT, UP, Gridworld
 from cfn.errors import UsageError
 
@@ -99,3 +99,93 @@ def test_states_may_be_arrays_and_become_tuples():
     assert envs.begin_episodes()[1] == [(1, 2), (1, 2)]
     envs.step(np.zeros(2, int))
     assert envs.begin_episodes()[1] == [(3, 4), (3, 4)]
+
+
+class Fragile(Seeds):
+    """Cannot begin episodes with some seeds."""
+
+    bad: tuple[int, ...] = ()
+
+    def reset(self, *, seed=None, options=None):
+        if seed in self.bad:
+            raise RuntimeError("it does not begin")
+        return super().reset(seed=seed)
+
+
+@pytest.mark.parametrize("on_error", ["stop", "reset"])
+def test_an_episode_that_cannot_be_begun_makes_room_for_the_one_after(monkeypatch, caplog, on_error):
+    first, second, *_ = (int(row[0]) for row in episode_seeds(1, seed=0))
+    monkeypatch.setattr(Fragile, "bad", (first,))
+    envs = EnvBatch(Fragile, 1, seed=0, on_error=on_error)
+    assert envs.begin_episodes()[0].tolist() == [[second]]
+    assert envs.failures == 1
+    sentence = "environment 0 of 1 failed in a reset (RuntimeError: it does not begin)"
+    assert envs.broken == (sentence if on_error == "stop" else None)
+    assert sentence[1:] in caplog.text
+    other = EnvBatch(Seeds, 1, seed=0)
+    other.load_state_dict(envs.state_dict())
+    assert not other.lost.any(), "it is known which episode was begun"
+
+
+def test_an_environment_that_begins_no_episode_is_given_up_and_nothing_is_lost(monkeypatch):
+    envs = EnvBatch(Fragile, 2, seed=0, on_error="reset")
+    for _ in range(2):
+        envs.begin_episodes()
+        envs.step(np.zeros(2, int))
+    with monkeypatch.context() as patch:
+        patch.setattr(Fragile, "reset", lambda env, **_: 1 / 0)
+        with pytest.raises(BrokenEnvError, match=r"environment 0 of 2 failed in a reset \(ZeroDivisionError"):
+            envs.begin_episodes()
+        state = envs.state_dict()
+    other = EnvBatch(Fragile, 2, seed=0)
+    other.load_state_dict(state)
+    assert (other.begin_episodes()[0] == envs.begin_episodes()[0]).all(), "both begin where they were"
+
+
+def test_an_environment_that_cannot_be_made_anew_is_a_sentence(monkeypatch):
+    made = []
+
+    def make():
+        made.append(1)
+        return Fragile() if len(made) == 1 else 1 / 0
+
+    envs = EnvBatch(make, 1, seed=0)
+    envs.begin_episodes()
+    monkeypatch.setattr(Fragile, "step", lambda env, action: [][0])
+    with pytest.raises(UsageError, match=r"environment 0 of 1 cannot be made anew after it failed \(ZeroDivision"):
+        envs.step(np.zeros(1, int))
+
+
+class Drifting(Seeds):
+    """Observes its seed and its steps, and does not always do so alike."""
+
+    drift, length, broken = 0, 5, False
+
+    def step(self, action):
+        self.steps += 1
+        if self.broken:
+            raise RuntimeError("it broke")
+        return np.array([float(self.seed + self.steps + self.drift)]), 0.0, False, self.steps == self.length, {}
+
+
+@pytest.mark.parametrize(
+    ("change", "value", "lost"), [("drift", 0, False), ("drift", 1, True), ("length", 2, True), ("broken", True, True)]
+)
+def test_an_environment_that_cannot_be_brought_back_begins_a_new_episode(monkeypatch, caplog, change, value, lost):
+    envs = EnvBatch(Drifting, 2, seed=0)
+    for _ in range(3):
+        envs.begin_episodes()
+        envs.step(np.zeros(2, int))
+    state, (before, _) = envs.state_dict(), envs.begin_episodes()
+    monkeypatch.setattr(Drifting, change, value)
+    other = EnvBatch(Drifting, 2, seed=0)
+    other.load_state_dict(state)
+    assert other.lost.tolist() == [lost, lost]
+    assert ("Environment 1 is not where it was" in caplog.text) == lost
+    after, _ = other.begin_episodes()
+    if lost:
+        assert [env.steps for env in other._envs] == [0, 0]
+        assert not np.isin(after, before).any()
+        assert other._episodes.tolist() == [2, 2]
+    else:
+        assert (after == before).all()

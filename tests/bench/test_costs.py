@@ -1,0 +1,66 @@
+"""What the paper's experiments cost on this machine: each method's loop is timed at full size, and multiplied out."""
+
+import time
+
+import pytest
+from composing import composed
+from looping import Looping
+from metrics import rows
+
+from cfn.analysis.experiments import plan
+from cfn.config import CONF
+
+FILL = {"gridworld": 20_000, "taxi": 20_000, "montezuma": 3_000}
+"""Random steps before the coin-flip network learns: how many frames of a batch are the same decides its speed."""
+FEW, WARM_UP, SECONDS = 1_100, 8, 10
+ALIKE = {"env.mode", "env.action_noise", "env.sticky", "suite.cfn.capacity"}
+"""Keys that change nothing in the speed."""
+EXPERIMENTS = sorted({path.stem for path in (CONF / "experiment").glob("*.yaml")} - {"none"})
+
+
+def learning(cell):
+    """Overrides with which a run of these values learns from early on, and the steps until then."""
+    bonus, agent = cell["bonus"], cell["agent"]
+    fill = next((fill for env, fill in FILL.items() if cell["env"].startswith(env) and bonus == "cfn"), FEW)
+    sizes = [f"{group}.min_size={fill}" for group in ("agent", "bonus") if cell[group] in ("rainbow", "sac", "cfn")]
+    return fill if sizes else 0, sizes + (["agent.epsilon_decay=0"] if agent == "rainbow" else [])
+
+
+def measured(folder, experiment, cell):
+    """Steps per second of a run once it learns, without evaluations."""
+    fill, sizes = learning(cell)
+    overrides = [f"{key}={value}" for key, value in cell.items()]
+    config, _ = composed(f"experiment={experiment}", "tracker=none", "device=cpu", *overrides, *sizes)
+    go_on = Looping(folder, config)
+    go_on(fill + WARM_UP)
+    steps, start = 0, time.perf_counter()
+    while (taken := time.perf_counter() - start) < SECONDS:
+        go_on(WARM_UP)
+        steps += WARM_UP
+    losses = {f"{group}/loss" for group in ("agent", "bonus") if cell[group] not in ("random", "none")}
+    assert set(rows(folder)[-1]) >= losses, "it was learning"
+    return steps / taken
+
+
+@pytest.fixture(scope="module")
+def rates():
+    """Steps per second, by kind of run: several experiments have the same."""
+    return {}
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_what_an_experiment_costs(tmp_path, rates, experiment):
+    days = 0.0
+    print(f"\n{experiment}:")
+    cells, seeds = plan(CONF, experiment, "paper")
+    for i, cell in enumerate(cells):
+        overrides = [f"{key}={value}" for key, value in cell.items()]
+        config, _ = composed(f"experiment={experiment}", *overrides)
+        noisy = config.agent.keys.get("noisy")
+        kind = (noisy, *sorted(f"{key}={value}" for key, value in cell.items() if key not in ALIKE))
+        if kind not in rates:
+            rates[kind] = measured(tmp_path / str(i), experiment, cell)
+            print(f"  {' '.join(overrides)}: {rates[kind]:.1f} steps per second")
+        days += seeds * config.steps / rates[kind] / 86_400
+    print(f"  at the paper's size {days:.1f} days, one run after the other")

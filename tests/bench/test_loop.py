@@ -1,0 +1,62 @@
+"""Where the time of the headline command goes: the real loop, with a clock around each of its parts."""
+
+from functools import partial
+
+import pytest
+from composing import composed
+from looping import Looping
+from measuring import Clock
+
+from cfn import train
+from cfn.replay.frames import FrameStore
+from cfn.replay.pixels import PackedPixels
+from cfn.tracking.metrics_file import MetricsFile
+
+FILL, WARM_UP, STEPS = 3_000, 20, 100
+RAW_BYTES = 2**22  # compressed from 594 frames on, so that filling takes no longer than measuring
+NETWORK, SAMPLING, READING = (f"bonus update: {part}" for part in ("network", "sampling, priorities", "reading frames"))
+
+
+def watch(clock, training, monkeypatch):
+    """Put the clock around the parts of a training."""
+    agent, bonus = training.agent, training.bonus
+    parts = {
+        "the loop itself": [(training, "loop")],
+        "environment": [(training.envs, "begin_episodes"), (training.envs, "step")],
+        "acting": [(agent, "act")],
+        "agent update": [(agent, "update")],
+        "bonus of a visit": [(bonus, "observe")],
+        NETWORK: [(bonus, "update")],
+        SAMPLING: [(bonus._replay, "sample"), (bonus._replay, "update_priorities")],
+        "storing": [(agent, "observe"), (bonus._replay, "add"), (FrameStore, "put")],
+        "counting and logging": [(training.truth, "visit"), (training.truth, "arrive"), (MetricsFile, "log")],
+    }
+    for part, calls in parts.items():
+        for owner, name in calls:
+            monkeypatch.setattr(owner, name, clock.timed(part, getattr(owner, name)))
+    reading = clock.timed(READING, FrameStore.__getitem__, within=NETWORK)  # the agent's own belongs to its update
+    monkeypatch.setattr(FrameStore, "__getitem__", reading)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("batch", [512, 1024])
+def test_most_of_the_time_is_the_coin_flip_network(tmp_path, monkeypatch, batch):
+    """`cfn train env=montezuma bonus=cfn`, whose batch is 512, and with the gridworld's of 1,024; no evaluations."""
+    monkeypatch.setattr(train, "FrameStore", partial(FrameStore, raw_bytes=RAW_BYTES))
+    sizes = (f"bonus.batch_size={batch}", f"bonus.min_size={FILL}", f"agent.min_size={FILL}", "agent.epsilon_decay=0")
+    config, _ = composed("env=montezuma", "bonus=cfn", "tracker=none", "device=cpu", *sizes)
+    go_on, clock = Looping(tmp_path, config), Clock()
+    watch(clock, go_on.training, monkeypatch)
+    for steps in (FILL, WARM_UP, STEPS):
+        clock.seconds.clear()
+        go_on(steps)
+    store = go_on.training.bonus._replay.frames
+    assert isinstance(store._pixels, PackedPixels), "frames are compressed by now"
+    taken, others = clock.seconds, clock.seconds[NETWORK] + clock.seconds[SAMPLING]
+    print(
+        f"\nMontezuma's Revenge, Rainbow and CFN, batch {batch:,}, {len(store):,} distinct frames: "
+        f"{STEPS / sum(taken.values()):.1f} steps per second; reading frames adds {taken[READING] / others:.1%} to a "
+        f"CFN update\n{clock.table()}"
+    )
+    assert max(taken, key=taken.get) == NETWORK
+    assert taken[READING] <= 0.05 * others

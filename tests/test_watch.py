@@ -1,0 +1,167 @@
+import sys
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from resuming import CARTPOLE, GRID, MONTEZUMA, ROBOT, SMALL_CFN, VECTOR_CFN, claimed
+from tasks import drawing
+
+from cfn import device, evaluate, memory, storage
+from cfn.checkpoint import Checkpoints
+from cfn.errors import UsageError
+from cfn.run import Run
+from cfn.watch import LONGEST, PANEL, Film, Moment, panel, watch
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """Drawing takes most of so short a run."""
+    monkeypatch.setattr(evaluate.plots, "draw_run", lambda *_: {})
+
+
+def trained(folder, *overrides):
+    run, training = claimed(folder, *overrides, "steps=60", "checkpoint.every=30", "eval.every=60")
+    training.run(run)
+
+
+def frames(path):
+    reader = imageio_ffmpeg.read_frames(str(path))
+    width, height = next(reader)["size"]
+    return [np.frombuffer(frame, np.uint8).reshape(height, width, 3).copy() for frame in reader]
+
+
+def test_episodes_are_told_and_filmed(tmp_path, capsys):
+    trained(tmp_path, *GRID, *SMALL_CFN, "env.max_steps=20")
+    watch(tmp_path, episodes=3, video=True, trusted=[])
+    said = capsys.readouterr().out
+    first, *episodes, mean, _ = said.splitlines()
+    assert first.endswith("at step 60:")
+    assert [line.partition(":")[0] for line in episodes] == ["episode 1", "episode 2", "episode 3"]
+    assert mean.startswith("mean return ")
+    assert [path.name for path in (tmp_path / "videos").iterdir()] == ["step_000000060.mp4"]
+    film = frames(tmp_path / "videos" / "step_000000060.mp4")
+    assert len(film) == 3 * 21
+    assert film[0].shape == (360, 360 + PANEL, 3)
+    assert (film[0][:, :360].max(), film[-1][300:, 360:].std() > 5) == (255, True), "the agent, and a curve"
+
+
+def test_watching_changes_nothing_and_can_be_had_again(tmp_path, capsys):
+    trained(tmp_path, *GRID, *SMALL_CFN)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    watch(tmp_path, 2, False, [])
+    first = capsys.readouterr().out
+    watch(tmp_path, 2, False, [])
+    assert capsys.readouterr().out == first
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (*MONTEZUMA, *SMALL_CFN, "env.max_steps=12"),
+        ("env=taxi5", "env.image_size=34", "agent=random", "bonus=count", "env.max_steps=12"),
+        ("env=fetch_push", *ROBOT, *VECTOR_CFN, "env.max_steps=12"),
+        ("env=hammer", *ROBOT, *VECTOR_CFN, "env.max_steps=12"),
+        ("env=antmaze", *ROBOT, *VECTOR_CFN, "env.max_steps=12"),
+    ],
+    ids=["montezuma", "taxi", "fetch", "adroit", "ant"],
+)
+def test_other_environments_are_filmed_too(tmp_path, overrides):
+    trained(tmp_path, *overrides)
+    with drawing():
+        watch(tmp_path, 1, True, [])
+    film = frames(tmp_path / "videos" / "step_000000060.mp4")
+    assert len(film) == 13
+    assert film[-1][:, :-PANEL].std() > 10
+
+
+def test_a_film_that_is_broken_off_is_not_left_behind(tmp_path, monkeypatch):
+    trained(tmp_path, *GRID, "bonus=none", "env.max_steps=20")
+    (tmp_path / "videos").touch()
+    with pytest.raises(UsageError, match="videos cannot be made: File exists"):
+        watch(tmp_path, 1, True, [])
+    (tmp_path / "videos").unlink()
+    add, filmed = Film.add, []
+
+    def interrupted(film, number, moments):
+        add(film, number, moments)
+        filmed.append(number)
+        if len(filmed) == 30:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Film, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        watch(tmp_path, 2, True, [])
+    assert list((tmp_path / "videos").iterdir()) == []
+
+
+def test_an_environment_that_cannot_draw_itself_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)  # as where it is not installed
+    trained(tmp_path, *CARTPOLE, "bonus=none")
+    watch(tmp_path, 1, False, [])
+    with pytest.raises(UsageError, match="the environment cannot draw itself: pygame is not installed"):
+        watch(tmp_path, 1, True, [])
+
+
+@pytest.mark.parametrize("moments", [1, 2, 5000])
+def test_the_panel_draws_any_episode(moments):
+    drawn = panel("a title " * 20, 1, [Moment(None, -float(i), 1 / (i + 1)) for i in range(moments)])
+    assert drawn.shape == (360, PANEL, 3)
+    assert drawn.std() > 5
+
+
+def test_the_command_names_what_is_wrong(cfn, tmp_path):
+    done = cfn("eval", "nowhere")
+    assert done.returncode == 1
+    assert done.stderr == "cfn: nowhere: there is no such folder\n"
+    done = cfn("eval", "nowhere", "--episodes", "0")
+    assert done.returncode == 2
+    assert "0 is not a whole number, 1 or more" in done.stderr
+    with pytest.raises(UsageError, match="does not hold a run"):
+        Run.open(tmp_path)
+
+
+def test_curves_show_the_last_steps_and_look_at_no_others():
+    class Unread(list):
+        def __iter__(self):
+            raise AssertionError("a film of a long episode would take for ever")
+
+    early, late = [Moment(None, 9.0, 9.0)] * 500, [Moment(None, i / 7, 1 / (i + 1)) for i in range(LONGEST)]
+    other = [Moment(None, -3.0, 0.0)] * 500
+    assert (panel("a title", 1, Unread(early + late)) == panel("a title", 1, Unread(other + late))).all()
+
+
+def test_an_agent_is_watched_without_what_only_training_is_faster_with(tmp_path, monkeypatch):
+    trained(tmp_path, *GRID, *SMALL_CFN, "bf16=true")
+    asked = []
+    monkeypatch.setattr(device, "speed_up", lambda networks, device, compile, bf16: asked.append((compile, bf16)))
+    watch(tmp_path, 1, False, [])
+    assert asked == [(False, False)]
+
+
+def test_no_buffer_need_fit_to_watch(tmp_path, monkeypatch, capsys):
+    trained(tmp_path, *GRID, *SMALL_CFN)
+    monkeypatch.setattr(memory, "available", lambda: 2000)
+    watch(tmp_path, 1, False, [])
+    assert "mean return" in capsys.readouterr().out
+
+
+def test_a_run_that_goes_on_meanwhile_is_watched(tmp_path, monkeypatch, capsys):
+    """Its checkpoint is removed for a newer one while it is read."""
+    trained(tmp_path, *GRID, *SMALL_CFN, "checkpoint.keep=1")
+    running = Checkpoints(tmp_path / "checkpoints", keep=1)
+    saved = running.latest()
+    parts = {name: saved.read(name) for name in saved._parts}
+    opened = []
+
+    def later(reader, chunks, small):
+        if not opened:
+            opened.append(1)
+            running.save(90, parts)
+            raise FileNotFoundError
+        read(reader, chunks, small)
+
+    read = storage.Reader.__init__
+    monkeypatch.setattr(storage.Reader, "__init__", later)
+    watch(tmp_path, 1, False, [])
+    assert "at step 90:" in capsys.readouterr().out
