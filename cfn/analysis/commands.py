@@ -77,6 +77,7 @@ def runs(arguments: list[str], _: Path) -> None:
     folders, problems = find([options.path])
     if not folders:
         raise UsageError("; ".join(problems))
+    _tell(problems)
     print(as_text(lines(folders)), flush=True)
 
 

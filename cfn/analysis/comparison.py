@@ -27,8 +27,9 @@ from cfn.analysis.panels import (
     when,
     with_seeds,
     within_one,
+    wrapped,
 )
-from cfn.analysis.runs import DISCOVERIES, ERROR, Record
+from cfn.analysis.runs import DISCOVERIES, ERROR, Record, plain
 
 _ON_A_PAGE = 25
 """Settings in one picture; more go on in the next."""
@@ -36,14 +37,16 @@ _SCATTERS = 8
 _MAPS = 5
 """Settings of a task that have a panel of their own, the first ones: more are not read, and take their time."""
 _COLUMNS = 4
+_TITLE = 36
+"""Letters in a line of a panel's title."""
 
 
 def compare(groups: Sequence[Group], style: Style) -> Iterator[tuple[str, Figure]]:
     """The pictures of each task, with a name for each: learning curves, bars, count errors, scatters, maps."""
     for task in dict.fromkeys(group.task for group in groups):
         here = [group for group in groups if group.task == task]
-        name = re.sub(r"[^\w.]+", "_", task)
-        yield from ((f"{name}-{kind}", figure) for kind, figure in over_time(here, style))
+        name = _file_name(task)
+        yield from ((f"{name}-{_file_name(kind)}", figure) for kind, figure in over_time(here, style))
         judged = [group for group in here if group.first.bonus != "none"][:_SCATTERS]
         if settings := [(group, newest) for group in judged if (newest := newest_tables(group.runs))]:
             yield f"{name}-scatter", scatters(settings)
@@ -105,13 +108,15 @@ def bars_over(key: str, groups: Sequence[Group], style: Style) -> Figure:
     heights: dict[str, dict[float, list[float]]] = {}
     standing = [group for group in groups if is_level(group.keys.get(key))]
     score = scores(standing)
+    last = score.common_end(standing)
     for group in standing:
-        heights.setdefault(group.without(key), {})[group.keys[key]] = score.averages(group.runs)
-    figure = Figure(figsize=(6.5, 4.1), layout="constrained")
+        heights.setdefault(group.without(key), {})[group.keys[key]] = score.averages(group.runs, last)
+    number = sum(map(len, heights.values()))
+    figure = Figure(figsize=(float(np.clip(2 + 0.25 * number, 6.5, 16)), 4.1), layout="constrained")
     axes = figure.subplots()
     bars(axes, heights, style)
     within_one(axes, 0.0)
-    decorate(axes, key, f"return ({score.name}), averaged over the run", groups[0].task)
+    decorate(axes, plain(key), score.averaged(standing), f"{groups[0].task}: {score.name}")
     explain(figure, style, standing)
     legend_below(figure)
     return figure
@@ -137,7 +142,7 @@ def scatters(settings: Sequence[tuple[Group, list[CountTable]]]) -> Figure:
     for axes in grid.flat[len(settings) :]:
         axes.set_visible(False)
     for axes, (group, tables) in zip(grid.flat, settings, strict=False):
-        scatter(axes, tables, f"{_wrapped(group.label)}\n{when(tables)}", group.counts)
+        scatter(axes, tables, f"{wrapped(group.label, _TITLE)}\n{when(tables)}", group.counts)
     put_title(figure, f"{settings[0][0].task}: a point for each visited state, all seeds")
     return figure
 
@@ -157,7 +162,7 @@ def maps(counted: Sequence[tuple[Group, Record, CountTable]]) -> Figure:
     shown = Extent(low, high)
     for (above, below), (group, run, table) in zip(grid.T, counted, strict=True):
         seen = paint(above, table, shown, table.counts, everywhere)
-        above.set_title(f"{_wrapped(_one_seed(group, run))}\n{when([table])}", fontsize=9)
+        above.set_title(f"{wrapped(_one_seed(group, run), _TITLE)}\n{when([table])}", fontsize=9)
         if group.first.bonus == "none":
             below.set_axis_off()
             continue
@@ -189,17 +194,10 @@ def _counted(group: Group) -> tuple[Record, CountTable] | None:
     return next(((run, tables[0]) for run in group.runs if (tables := newest_tables([run]))), None)
 
 
+def _file_name(text: str) -> str:
+    """What a picture of it can be called, on any system."""
+    return re.sub(r"[^\w.-]+", "_", text)[:80]
+
+
 def _one_seed(group: Group, run: Record) -> str:
     return f"{group.label}, seed {run.seed}"
-
-
-def _wrapped(label: str) -> str:
-    """A label over several lines of a panel's width."""
-    lines = [""]
-    for part in label.split(", "):
-        joined = f"{lines[-1]}, {part}" if lines[-1] else part
-        if len(joined) <= 36:
-            lines[-1] = joined
-        else:
-            lines.append(part)
-    return "\n".join(lines)

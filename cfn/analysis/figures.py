@@ -138,7 +138,8 @@ def task_grid(found: Members, style: Style, columns: int) -> Figure:
         columns: Panels beside each other.
     """
     groups, tasks = found.groups, found.tasks
-    if len({one.task for one in groups}) == 1:
+    drawn = {one.task for one in groups}
+    if len(drawn) == 1:
         return one_task(found, style)
     rows = -(-len(tasks) // columns)
     figure = Figure(figsize=(3.5 * columns, 2.7 * rows + 0.5), layout="constrained")
@@ -154,8 +155,10 @@ def task_grid(found: Members, style: Style, columns: int) -> Figure:
         for one in here:
             curve(axes, score.of(one.runs), len(one.runs), style, shown[one.label], one.label)
         axes.set_ylim(-0.05, 1.05)
-        below = "environment steps" if i + columns >= len(tasks) else ""
-        decorate(axes, below, f"return, {score.name}" if i % columns == 0 else "", _title(task))
+        lowest = drawn.isdisjoint(tasks[i + columns :: columns])
+        leftmost = drawn.isdisjoint(tasks[i - i % columns : i])
+        beside = f"return, {score.name}" if leftmost else ""
+        decorate(axes, "environment steps" if lowest else "", beside, _title(task))
         show_steps(axes)
     explain(figure, style, groups)
     legend_below(figure)
@@ -198,17 +201,18 @@ def noise_bars(found: Members, style: Style, key: str, what: str) -> Figure:
     if not groups:
         raise UsageError(f"none of the runs has {key}, over which their bars would stand")
     score, names = scores(groups), _names(groups, key)
+    last = score.common_end(groups)
     heights: dict[str, dict[float, list[float]]] = {}
     seen: dict[str, dict[float, list[float]]] = {}
     for one in groups:
         level = float(one.first.value(key))
         states = [float(series.values[-1]) for series in series_of(one.runs, STATES)]
-        heights.setdefault(names[id(one)], {})[level] = score.averages(one.runs)
+        heights.setdefault(names[id(one)], {})[level] = score.averages(one.runs, last)
         seen.setdefault(names[id(one)], {})[level] = states
     figure, (axes, *explored) = _panels(groups)
     bars(axes, heights, style)
     within_one(axes, 0.0)
-    decorate(axes, what, f"return ({score.name}), averaged over the run", _tasks(groups))
+    decorate(axes, what, score.averaged(groups), f"{_tasks(groups)}: {score.name}")
     for panel in explored:
         bars(panel, seen, style)
         decorate(panel, what, f"{DISCOVERIES[STATES]}, at the end", "no evaluation has scored")
@@ -283,12 +287,11 @@ def _names(groups: Sequence[Group], *keys: str) -> dict[int, str]:
 
 
 def goals_so_far(runs: Sequence[Record]) -> list[Series]:
-    """The sum of training returns up to each evaluation: goals, in tasks that pay 1 there and nothing before."""
+    """The goals reached in training up to each evaluation."""
     series = []
     for run in runs:
-        train, evaluations = run.training, run.metrics.get(SCORE)
-        if train is not None and evaluations is not None:
-            sums = np.concatenate([[0.0], np.cumsum(train.values)])
-            so_far = sums[np.searchsorted(train.steps, evaluations.steps, side="right")]
+        goals, evaluations = run.goals, run.metrics.get(SCORE)
+        if goals is not None and evaluations is not None:
+            so_far = np.append(0.0, goals.values)[np.searchsorted(goals.steps, evaluations.steps, side="right")]
             series.append(Series(evaluations.steps, so_far))
     return series

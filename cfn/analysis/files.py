@@ -21,8 +21,8 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_VALUES = 10_000
 _FAR = 2.0**40
 """Beyond which no state lies, nor (squared) any number that could be drawn."""
-_TAIL = 1 << 16
-"""Bytes at the end of `metrics.jsonl` among which the last rows are looked for."""
+_TAIL, _FURTHEST_TAIL = 1 << 16, 1 << 22
+"""Bytes at the end of `metrics.jsonl` among which the last rows are looked for, at first and at the most."""
 
 
 class Series(NamedTuple):
@@ -46,21 +46,29 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The composed config of a run. Those of one setting's seeds, alike in all but a line, are parsed once."""
     path = folder / ".hydra" / "config.yaml"
     text = _text(path)
-    seed = re.search(r"^seed: (\d+)\n", text, re.M)
-    if seed is None:
-        config = _parsed(text, path)
-        return config if isinstance(config, dict) else {}
-    config = _parsed(text[: seed.start()] + text[seed.end() :], path)
-    return {**config, "seed": int(seed[1])} if isinstance(config, dict) else {}
+    seed = re.search(r"^seed: (\d{1,20})\n", text, re.M)
+    config = _parsed(text if seed is None else text[: seed.start()] + text[seed.end() :], path)
+    if not isinstance(config, dict):
+        raise UsageError(f"{path} is no config: it has no keys")
+    return config if seed is None else {**config, "seed": int(seed[1])}
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The keys of a config, as a command line would have them, and their values."""
+    """The keys of a config, as a command line would have them, and their values, which JSON could hold."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}", _as_json(value)
+
+
+def _as_json(value: Any) -> Any:
+    """YAML has more kinds of keys and values than JSON, and of some a list may hold several that cannot be sorted."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_as_json(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def read_overrides(folder: Path) -> list[str]:
@@ -112,23 +120,29 @@ def read_metrics(folder: Path, names: Collection[str] | None = None) -> dict[str
 
 
 def latest(folder: Path, *names: str) -> dict[str, float]:
-    """The latest values of metrics (or `step`), from the end of the file alone: quick, however long it is."""
+    """The latest values of metrics (or `step`), from the end of the file alone: quick, however long it is.
+
+    What is not among the last rows is looked for further back, up to a limit.
+    """
     path = folder / "metrics.jsonl"
+    values: dict[str, float] = {}
     try:
         with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _TAIL))
-            lines = file.read().decode("utf-8", errors="replace").splitlines()
+            size, tail = file.seek(0, 2), _TAIL
+            while True:
+                file.seek(max(0, size - tail))
+                lines = file.read().decode("utf-8", errors="replace").splitlines()
+                values |= {name: value for name in names if (value := _last(name, lines)) is not None}
+                if len(values) == len(names) or tail >= min(size, _FURTHEST_TAIL):
+                    return values
+                tail *= 8
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    values = {}
-    for name in names:
-        with_it = (row for line in reversed(lines) if f'"{name}"' in line for row in _rows(line))
-        for row in with_it:
-            if is_number(row.get(name)):
-                values[name] = row[name]
-                break
-    return values
+
+
+def _last(name: str, lines: list[str]) -> float | None:
+    with_it = (row for line in reversed(lines) if f'"{name}"' in line for row in _rows(line))
+    return next((row[name] for row in with_it if is_number(row.get(name))), None)
 
 
 def is_number(value: Any) -> bool:
@@ -138,28 +152,24 @@ def is_number(value: Any) -> bool:
 
 def count_tables(folder: Path) -> list[Path]:
     """The count tables of a run, oldest first."""
-    return sorted(path for path in (folder / "counts").glob("step_*.csv") if path.stem[5:].isdigit())
-
-
-def latest_counts(folder: Path) -> CountTable | None:
-    """The newest count table of a run, if it has one."""
-    tables = count_tables(folder)
-    return read_counts(tables[-1]) if tables else None
+    return sorted(path for path in (folder / "counts").glob("step_*.csv") if re.fullmatch("[0-9]{1,18}", path.stem[5:]))
 
 
 def read_counts(path: Path) -> CountTable:
     """One count table."""
-    header, *rows = list(csv.reader(_text(path).splitlines())) or [[]]
     names = ("state", "count", "true_bonus", "predicted_bonus")
-    if rows and len(rows[-1]) < len(header):
-        rows.pop()  # half written
     try:
+        header, *rows = list(csv.reader(_text(path).splitlines())) or [[]]
+        if rows and len(rows[-1]) < len(header):
+            rows.pop()  # half written
         columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
-        states = np.clip(np.array([state.split() for state in columns["state"]], float), -_FAR, _FAR).astype(np.int64)
+        places = np.array([state.split() for state in columns["state"]], float)
+        states = np.clip(np.nan_to_num(places), -_FAR, _FAR).astype(np.int64)
         counts, true_bonus, predicted_bonus = (np.array(columns[name], float) for name in names[1:])
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, csv.Error) as error:
         raise UsageError(f"{path} is not a table of {', '.join(names)}") from error
     whole = np.all([np.abs(column) < _FAR**2 for column in (counts, true_bonus, predicted_bonus)], axis=0)
+    whole &= np.isfinite(places.reshape(len(whole), places.size // max(len(whole), 1))).all(axis=1)
     step = int(path.stem.removeprefix("step_"))
     return CountTable(step, states[whole], counts[whole], true_bonus[whole], predicted_bonus[whole])
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cfn.analysis.files import printable
-from cfn.analysis.runs import Record
+from cfn.analysis.runs import Record, plain
 
 BONUSES = {"cfn": "CFN", "pixelcnn": "PixelCNN", "rnd": "RND", "count": "true counts", "none": "no bonus"}
 AGENTS = {"sac": "SAC", "rainbow": "Rainbow", "random": "random"}
@@ -48,11 +47,11 @@ class Group:
     @property
     def counts(self) -> bool:
         """Whether its bonus means to be a count, and so belongs on the dashed line."""
-        return self.first.bonus not in ("rnd", "none")
+        return self.first.counts
 
     def without(self, *keys: str) -> str:
         """Its name, but for some keys that a figure's axis says."""
-        return ", ".join([self.method, *(f"{k}={_shown(v)}" for k, v in self.keys.items() if k not in keys)])
+        return ", ".join([self.method, *(f"{plain(k)}={_shown(v)}" for k, v in self.keys.items() if k not in keys)])
 
 
 def group(records: Sequence[Record]) -> tuple[list[Group], list[str]]:
@@ -85,7 +84,7 @@ def group(records: Sequence[Record]) -> tuple[list[Group], list[str]]:
     one = "1 run has the setting and seed of another and is"
     many = f"{repeated} runs have the setting and seed of others and are"
     problems = [f"{one if repeated == 1 else many} left out: of each seed, the run that came furthest counts"]
-    return groups, problems if repeated else []
+    return _numbered(groups), problems if repeated else []
 
 
 def tell_apart(groups: Sequence[Group]) -> list[Group]:
@@ -99,6 +98,17 @@ def tell_apart(groups: Sequence[Group]) -> list[Group]:
             keys = _telling([groups[i] for i in alike], shared, lambda _: True)
             for i in alike:
                 result[i] = replace(groups[i], keys={key: groups[i].first.setting.get(key) for key in keys})
+    return result
+
+
+def _numbered(groups: Sequence[Group]) -> list[Group]:
+    """The groups; those of a task that are called alike, because what differs is too long to be shown, by number."""
+    called, result = Counter((one.task, one.label) for one in groups), []
+    met: Counter[tuple[str, str]] = Counter()
+    for one in groups:
+        name = one.task, one.label
+        met[name] += 1
+        result.append(replace(one, method=f"{one.method} ({met[name]})") if called[name] > 1 else one)
     return result
 
 
@@ -175,14 +185,8 @@ def _is_shared(key: str) -> bool:
 
 
 def _was_named(key: str, named: set[str]) -> bool:
-    """Whether a command named the key, a group of keys that it is in, or the entry of a suite that it comes from."""
-    last = key.rpartition(".")[2]
-    return any(
-        key == name
-        or ("." in name and key.startswith(f"{name}."))
-        or (name.startswith("suite.") and name.rpartition(".")[2] == last)
-        for name in named
-    )
+    """Whether a command named the key, or a group of keys that it is in."""
+    return any(key == name or ("." in name and key.startswith(f"{name}.")) for name in named)
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:
@@ -192,6 +196,7 @@ def _rank(value: Any) -> tuple[bool, float, str]:
 
 
 def _shown(value: Any) -> str:
-    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10_000 else value
-    text = f"{value:g}" if isinstance(value, float) else printable(text).replace("$", "?")
+    if isinstance(value, float):
+        return short if float(short := f"{value:g}") == value else repr(value)
+    text = f"{value:,}" if is_level(value) and abs(value) >= 10_000 else plain(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

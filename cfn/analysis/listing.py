@@ -1,7 +1,7 @@
 """`cfn runs`: a line for each run, from the smallest part of its files that tells."""
 
 import fcntl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +54,12 @@ def is_held(lock: Path) -> bool:
     return False
 
 
+def state_of(summary: Mapping[str, Any], folder: Path) -> str:
+    """How a run is: what its summary says, but that one which nobody runs is not running."""
+    state = str(summary.get("state", "running"))
+    return "killed" if state == "running" and not is_held(folder / "lock") else state
+
+
 def _line(folder: Path) -> Line:
     try:
         summary = read_summary(folder)
@@ -65,12 +71,9 @@ def _line(folder: Path) -> Line:
     except UsageError:
         return Line("?", "?", "?", "", "", "", "unreadable", printable(folder))
     env, agent, bonus, seed, total = names
-    state = str(summary.get("state", "running"))
-    if state == "running" and not is_held(folder / "lock"):
-        state = "killed"
     done = max(now.get("step", 0), _number(summary.get("steps")))
     steps = f"{done:,.0f} of {total:,}" if isinstance(total, int) else f"{done:,.0f}"
-    cells = (env, agent, bonus, seed, steps, _score(summary, now), state, folder)
+    cells = (env, agent, bonus, seed, steps, _score(summary, now), state_of(summary, folder), folder)
     return Line(*map(printable, cells))
 
 

@@ -120,7 +120,8 @@ def room_maps(table: CountTable, rooms: dict[int, Numbers], title: str) -> Figur
             axes = grid[row, column]
             label, (norm, colours) = list(scales.items())[row]
             axes.imshow(rooms[room], cmap="gray", vmin=0, vmax=1.3, extent=(0, width, height, 0))
-            points = axes.scatter(x, y, c=values[inside], cmap=colours, norm=norm, s=5, linewidths=0, rasterized=True)
+            look: dict[str, Any] = {"s": 7, "linewidths": 0.3, "edgecolors": "#bbbbbb", "rasterized": True}
+            points = axes.scatter(x, y, c=values[inside], cmap=colours, norm=norm, **look)
             axes.set_axis_off()
             if column == len(shown) - 1:
                 figure.colorbar(points, ax=grid[row], label=label, shrink=0.9)

@@ -81,17 +81,17 @@ def curve(axes: Axes, series: Sequence[Series], runs: int, style: Style, look: L
 
 def error_curves(axes: Axes, groups: Sequence[Group], style: Style, shown: Mapping[str, Look]) -> None:
     """Figure 3: how far each bonus is from the true one, over the floor that coins leave whatever a network does."""
-    floors = []
+    floors = {group.label: floor for group in groups if (floor := series_of(group.runs, FLOOR))}
     for group in groups:
         if errors := series_of(group.runs, ERROR):
             curve(axes, errors, len(group.runs), style, shown[group.label], group.label)
-        floors += [floor] if (floor := series_of(group.runs, FLOOR)) else []
-    for i, floor in enumerate(floors):
-        label = "floor: a perfect network, these coins" if i == 0 else ""
+    for label, floor in floors.items():
         grid = common_grid(floor)
+        colour = shown[label].colour if len(floors) > 1 else "black"
         centre = estimate(on_grid(floor, grid), "mean").centre
-        kind = "_" if len(grid) == 1 else "--"
-        axes.plot(grid, centre, kind, color="black", linewidth=1, alpha=1 if len(floors) == 1 else 0.6, label=label)
+        axes.plot(grid, centre, "_" if len(grid) == 1 else "--", color=colour, linewidth=1)
+    if floors:
+        axes.plot([], [], "--", color="black", linewidth=1, label="floor: a perfect network, these coins")
     if axes.dataLim.minposy < np.inf and axes.dataLim.y0 > 0:
         axes.set_yscale("log")
     decorate(axes, "environment steps", "mean squared error", "Count error, over visited states")
@@ -136,7 +136,10 @@ def bars(axes: Axes, heights: Mapping[str, Mapping[float, Sequence[float]]], sty
         if style.seeds:
             for place, values in zip(places, runs, strict=True):
                 axes.plot(np.full(len(values), place), values, ".", color="black", markersize=3, alpha=0.5)
-    axes.set_xticks(range(len(levels)), [f"{level:,}" if level >= 1000 else f"{level:g}" for level in levels])
+    names = [f"{level:,.0f}" if level >= 1000 and level == round(level) else f"{level:g}" for level in levels]
+    axes.set_xticks(range(len(levels)), names)
+    if sum(map(len, names)) > 50:  # they would run into each other
+        axes.tick_params("x", rotation=90)
 
 
 def within_one(axes: Axes, low: float) -> None:
@@ -153,10 +156,25 @@ def legend_below(figure: Figure) -> None:
             entries.setdefault(label, handle)
     if not entries:
         return
-    labels, handles = list(entries), list(entries.values())
-    columns = int(np.clip(11 * figure.get_figwidth() // (max(map(len, labels)) + 6), 1, min(4, len(labels))))
-    figure.set_figheight(figure.get_figheight() + 0.2 * (-(-len(labels) // columns) - 1))
+    room = int(11 * figure.get_figwidth())  # in letters
+    labels, handles = [wrapped(label, room - 8) for label in entries], list(entries.values())
+    longest = max(len(line) for label in labels for line in label.splitlines())
+    columns = int(np.clip(room // (longest + 6), 1, min(4, len(labels))))
+    lines = sum(label.count("\n") for label in labels) + -(-len(labels) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.2 * (lines - 1))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+def wrapped(label: str, width: int) -> str:
+    """A label over several lines of so many letters, cut between what it lists."""
+    lines = [""]
+    for part in label.split(", "):
+        joined = f"{lines[-1]}, {part}" if lines[-1] else part
+        if len(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(part)
+    return "\n".join(filter(None, lines))
 
 
 def explain(figure: Figure | SubFigure, style: Style, groups: Sequence[Group]) -> None:
@@ -184,9 +202,19 @@ class Scores(NamedTuple):
     name: str
     of: Callable[[Sequence[Record]], list[Series]]
 
-    def averages(self, runs: Sequence[Record]) -> list[float]:
-        """Each run's score, averaged over the run."""
-        return [average(series) for series in self.of(runs)]
+    def averages(self, runs: Sequence[Record], last: float) -> list[float]:
+        """Each run's score, averaged over its steps up to `last`."""
+        return [average(series, last) for series in self.of(runs)]
+
+    def common_end(self, groups: Sequence[Group]) -> float:
+        """The last step that all runs have come to: only up to there can their averages be compared."""
+        return min((series.steps[-1] for group in groups for series in self.of(group.runs)), default=0.0)
+
+    def averaged(self, groups: Sequence[Group]) -> str:
+        """What the averages are, in words."""
+        ends = {series.steps[-1] for group in groups for series in self.of(group.runs)}
+        over = "the run" if len(ends) < 2 else f"the first {min(ends):,.0f} steps,\nto which all runs have come"
+        return f"return, averaged over {over}"
 
 
 def scores(groups: Sequence[Group]) -> Scores:
@@ -229,13 +257,13 @@ def unequal(groups: Sequence[Group]) -> list[str]:
         if len(set(ends.values())) > 1:
             first, last = min(ends, key=lambda label: ends[label]), max(ends, key=lambda label: ends[label])
             far = f"{first} at step {ends[first]:,.0f}, {last} at {ends[last]:,.0f}"
-            said.append(f"{task}: the settings have not come equally far ({far}); averages are over what each has")
+            said.append(f"{task}: the settings have not come equally far ({far}); averages are over what all have")
     return said
 
 
 def newest_tables(runs: Sequence[Record]) -> list[CountTable]:
     """The newest count table of each run that has one."""
-    return [table for run in runs for path in run.tables[-1:] if (table := run.table(path)) is not None]
+    return [table for run in runs if (table := run.newest_table()) is not None]
 
 
 def when(tables: Sequence[CountTable]) -> str:

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from cfn.analysis import panels
 from cfn.analysis.axes import decorate, moving_mean, put_title, show_steps
-from cfn.analysis.files import CountTable, Series, latest_counts, read_config, read_metrics
+from cfn.analysis.files import CountTable, Series, read_metrics
 from cfn.analysis.maps import extent, is_map, maps, read_rooms, room_maps
-from cfn.analysis.runs import DISCOVERIES
+from cfn.analysis.runs import DISCOVERIES, read
 
 BLUE, ORANGE, GREY = "#3366aa", "#dd7711", "#999999"
 
@@ -27,13 +28,14 @@ def draw_run(folder: Path, title: str) -> dict[str, Path]:
     figures = {"learning_curve": learning_curve(metrics, title)}
     if "bonus/floor_mse" in metrics:
         figures["count_error"] = count_error(metrics, title)
-    table = latest_counts(folder)
-    if table is not None and len(table.counts):
-        figures["scatter"] = scatter(table, title, metrics.get("bonus/floor_mse"))
+    run = read(folder)
+    if (table := run.newest_table()) is not None:
+        if run.bonus != "none":
+            figures["scatter"] = scatter(table, title, run.counts, metrics.get("bonus/floor_mse"))
         if rooms := read_rooms(folder):
             figures["rooms"] = room_maps(table, rooms, title)
         if is_map(table):
-            figures["maps"] = maps(table, title, extent(table, read_config(folder)))
+            figures["maps"] = maps(table, title, extent(table, run.config))
     paths = {name: folder / "plots" / f"{name}.png" for name in figures}
     for name, figure in figures.items():
         paths[name].parent.mkdir(exist_ok=True)
@@ -89,18 +91,14 @@ def count_error(metrics: dict[str, Series], title: str) -> Figure:
     return figure
 
 
-def scatter(table: CountTable, title: str, floor: Series | None = None) -> Figure:
+def scatter(table: CountTable, title: str, counts: bool, floor: Series | None = None) -> Figure:
     """Predicted against true bonus, one point per visited state; a bonus that counts lies on the dashed line."""
     figure = Figure(figsize=(5, 5.1), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(table.true_bonus, table.predicted_bonus, "o", color=BLUE, alpha=0.35, markersize=4, markeredgewidth=0)
-    axes.plot([0, 1], [0, 1], "--", color="black", linewidth=1)
-    axes.set_xlim(0, 1.03)
-    low, high = float(table.predicted_bonus.min()), float(table.predicted_bonus.max())
-    axes.set_ylim(min(0.0, 1.05 * low), max(1.03, 1.05 * high))
     mse = float(np.mean((table.predicted_bonus - table.true_bonus) ** 2))
-    decorate(axes, "true bonus  $1/\\sqrt{N(s)}$", "predicted bonus  $B(s)$", "")
     error = f"mean squared error {mse:.2g}" + (f" (floor {floor.values[-1]:.2g})" if floor else "")
-    axes.set_title(f"{len(table.counts):,} states after {table.step:,} steps\n{error}", fontsize=9)
+    judged = error if counts else "a bonus on a scale of its own: only its order can be right"
+    panels.scatter(
+        figure.subplots(), [table], f"{len(table.counts):,} states after {table.step:,} steps\n{judged}", counts
+    )
     put_title(figure, title)
     return figure

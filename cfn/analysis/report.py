@@ -24,6 +24,7 @@ from cfn.analysis.comparison import over_time, rooms_of
 from cfn.analysis.files import flat
 from cfn.analysis.film import PANELS, film, palettes
 from cfn.analysis.groups import Group
+from cfn.analysis.listing import state_of
 from cfn.analysis.panels import Style
 from cfn.analysis.runs import Record
 from cfn.analysis.tables import HEADER, cells, legend, rows
@@ -87,7 +88,8 @@ def _figure(name: str, figure: Figure) -> str:
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = out.getvalue()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.S)
-    return f'<div class="figure" style="--natural: {figure.get_figwidth() * 6:.0f}rem">{svg}</div>'
+    kind = "figure with-image" if "<image" in svg else "figure"  # whose colours are as they are
+    return f'<div class="{kind}" style="--natural: {figure.get_figwidth() * 6:.0f}rem">{svg}</div>'
 
 
 def _film(number: int, moments: dict[str, Any], settings: int) -> str:
@@ -123,7 +125,7 @@ def _height(panel: dict[str, Any], kind: str) -> int:
 def _setting(group: Group, folder: Path) -> str:
     """The keys of a setting, and its runs with links to their files."""
     config = {key: value for key, value in group.first.config.items() if key not in _NOT_SHOWN}
-    keys = [(key, json.dumps(value, default=str)) for key, value in sorted(flat(config))]
+    keys = [(key, json.dumps(value, default=str)) for key, value in sorted(flat(config), key=lambda pair: pair[0])]
     keys.insert(0, ("the command", " ".join(o for o in group.first.overrides if not o.startswith("seed="))))
     runs = "".join(f"<li>seed {run.seed}, {_state(run)}: {_links(run, folder)}</li>" for run in group.runs)
     return (
@@ -134,7 +136,7 @@ def _setting(group: Group, folder: Path) -> str:
 
 
 def _state(run: Record) -> str:
-    return f"{_text(run.summary.get('state', 'unknown'))} at step {run.reached:,.0f}"
+    return f"{_text(state_of(run.summary, run.folder))} at step {run.reached:,.0f}"
 
 
 def _links(run: Record, folder: Path) -> str:
@@ -142,7 +144,8 @@ def _links(run: Record, folder: Path) -> str:
     there = [name for name in _FILES if (run.folder / name).exists()]
     # ./ before it: a folder's name may look like the scheme of an address
     return " ".join(
-        f'<a href="./{quote(f"{below}/{name}")}">{_text(name.removeprefix(".hydra/"))}</a>' for name in there
+        f'<a href="./{quote(os.fsencode(f"{below}/{name}"))}">{_text(name.removeprefix(".hydra/"))}</a>'
+        for name in there
     )
 
 
@@ -157,7 +160,8 @@ def _table(header: Sequence[str], lines: Iterable[Sequence[str]], numbers_from: 
 
 
 def _text(value: Any) -> str:
-    return html.escape(str(value), quote=True)
+    shown = str(value).encode("utf-8", "replace").decode()  # names of files may hold bytes that are no letters
+    return html.escape(shown, quote=True)
 
 
 def _part(name: str) -> str:

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cfn.analysis.files import (
     CountTable,
     Series,
@@ -25,7 +27,7 @@ from cfn.errors import UsageError
 from cfn.naming import NOT_A_SETTING
 
 SCORE = "eval/return"
-TRAINING = "train/return"
+TRAINING, EPISODES = "train/return", "train/episodes"
 ERROR, FLOOR = "bonus/mse", "bonus/floor_mse"
 STATES = "explore/states"
 DISCOVERIES = {STATES: "distinct states seen", "explore/rooms": "rooms visited"}
@@ -61,15 +63,20 @@ class Record:
     @property
     def seed(self) -> int:
         """What repetitions of a setting differ in."""
-        seed = self.config.get("seed", 0)
-        return seed if isinstance(seed, int) else 0
+        known = (self.config.get("seed"), self.summary.get("seed"))
+        return next((seed for seed in known if isinstance(seed, int)), 0)
+
+    @property
+    def counts(self) -> bool:
+        """Whether its bonus means to be a count, and so belongs on the dashed line."""
+        return self.bonus not in ("rnd", "none")
 
     @property
     def task(self) -> str:
         """The environment, and which of its games or modes, if it has several."""
         env = self.group("env")
         parts = [env.get("mode"), env.get("game") if self.env == "atari" else None]
-        return " ".join([self.env, *(_plain(part) for part in parts if isinstance(part, str) and part)])
+        return " ".join([self.env, *(plain(part) for part in parts if isinstance(part, str) and part)])
 
     @cached_property
     def overrides(self) -> list[str]:
@@ -81,18 +88,35 @@ class Record:
 
     @cached_property
     def named(self) -> set[str]:
-        """The keys that the command named."""
-        return {override.lstrip("+~").partition("=")[0] for override in self.overrides}
+        """The keys that the command named; an entry of a suite by the key that takes its value from there."""
+        takers = {f"suite.{self.agent}.": "agent.", f"suite.{self.bonus}.": "bonus.", "suite.": ""}
+        keys = {override.lstrip("+~").partition("=")[0] for override in self.overrides}
+        for entry, taker in takers.items():
+            keys = {taker + key.removeprefix(entry) if key.startswith(entry) else key for key in keys}
+        return keys
 
     @cached_property
     def metrics(self) -> dict[str, Series]:
         """The metrics of evaluations."""
         return read_metrics(self.folder, _DRAWN)
 
-    @cached_property
+    @property
     def training(self) -> Series | None:
-        """The returns of training episodes; a row for each, and so not read before someone asks."""
-        return read_metrics(self.folder, [TRAINING]).get(TRAINING)
+        """The returns of training episodes; of several that ended together, their mean."""
+        return self._episodes.get(TRAINING)
+
+    @property
+    def goals(self) -> Series | None:
+        """The sum of training returns so far: goals, in tasks that pay 1 there and nothing before."""
+        returns, ended = self.training, self._episodes.get(EPISODES)
+        if returns is None or ended is None or len(ended.steps) != len(returns.steps):
+            return None
+        return Series(returns.steps, np.cumsum(returns.values * np.diff(ended.values, prepend=0)))
+
+    @cached_property
+    def _episodes(self) -> dict[str, Series]:
+        """Of training episodes: a row for each, and so not read before someone asks."""
+        return read_metrics(self.folder, [TRAINING, EPISODES])
 
     @cached_property
     def tables(self) -> list[Path]:
@@ -103,10 +127,16 @@ class Record:
         """One of its count tables, if it can be read and has states in it."""
         try:
             table = read_counts(path)
+            if not len(table.counts):
+                raise UsageError(f"{path} has no states")
         except UsageError as error:
             self.problems[f"left out: {error}"] = None
             return None
-        return table if len(table.counts) else None
+        return table
+
+    def newest_table(self) -> CountTable | None:
+        """The newest of its count tables that can be read."""
+        return next((table for path in reversed(self.tables) if (table := self.table(path)) is not None), None)
 
     @cached_property
     def setting(self) -> dict[str, Any]:
@@ -182,11 +212,11 @@ def read(folder: Path) -> Record:
     names = [summary.get(key) for key in ("env", "agent", "bonus")]
     if not all(isinstance(name, str) for name in names):
         names = _choices(folder)
-    env, agent, bonus = map(_plain, names)
+    env, agent, bonus = map(plain, names)
     return Record(folder, env, agent, bonus, config, summary)
 
 
-def _plain(name: Any) -> str:
+def plain(name: Any) -> str:
     """A name that can be shown anywhere: between dollars, matplotlib reads TeX."""
     return printable(name).replace("$", "?")
 

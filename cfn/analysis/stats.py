@@ -123,7 +123,7 @@ def estimate(values: Numbers, stat: Stat) -> Estimate:
 
 def over_tasks(tasks: Sequence[Sequence[float]], stat: Stat) -> Estimate:
     """The statistic of one number per run, over the runs of several tasks; each task is a stratum."""
-    return _ESTIMATES[stat]([np.array(task, float)[:, None] for task in tasks if len(task)])
+    return _ESTIMATES[stat]([np.array(task, float)[:, None] for task in tasks])
 
 
 def common_grid(series: Sequence[Series]) -> Numbers:
@@ -139,7 +139,11 @@ def on_grid(series: Sequence[Series], grid: Numbers) -> Numbers:
     return np.stack([np.interp(grid, s.steps, s.values, left=np.nan, right=np.nan) for s in series])
 
 
-def average(series: Series) -> float:
-    """The area under the curve by the steps it spans: its mean over the run."""
-    span = series.steps[-1] - series.steps[0]
-    return float(np.trapezoid(series.values, series.steps) / span) if span else float(series.values[-1])
+def average(series: Series, last: float = np.inf) -> float:
+    """The area under the curve by the steps it spans: its mean over the run, or over its steps up to `last`."""
+    last = max(series.steps[0], min(last, series.steps[-1]))
+    before = series.steps < last
+    steps, values = np.append(series.steps[before], last), series.values[before]
+    values = np.append(values, np.interp(last, series.steps, series.values))
+    span = steps[-1] - steps[0]
+    return float(np.trapezoid(values, steps) / span) if span else float(values[-1])

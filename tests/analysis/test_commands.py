@@ -1,8 +1,11 @@
 """`cfn plot`, `cfn runs` and `cfn report` as commands; most within this process, for speed."""
 
+import errno
 import fcntl
 import json
+import os
 import sys
+from pathlib import Path
 
 import matplotlib.image
 import pytest
@@ -44,7 +47,9 @@ def test_plot_draws_everything_that_runs_hold(run, tmp_path):
     assert markdown in out
     assert "| gridworld | CFN, env.action_noise=0.5 | 2 | 200 | 1 (1 to 1) | 0.5 (0.5 to 0.5) | 100% |" in markdown
     table = (tmp_path / "plots" / "table.csv").read_text().splitlines()
-    assert table[0].startswith("environment,method,seeds,steps,stat,final_score,final_score_low,final_score_high,area,")
+    assert table[0].startswith(
+        "environment,method,seeds,seeds_with_score,steps,most_steps,stat,final_score,final_score_low,"
+    )
     assert table[1].endswith(",1,50.5,501"), "all scored; the median speed; the most memory"
 
 
@@ -148,7 +153,7 @@ def test_settings_that_have_not_come_equally_far_are_said(run, tmp_path):
     make_run(tmp_path / "runs", tables=0, mse=(0, 0))
     make_run(tmp_path / "runs", "rnd", tables=0, returns=(0,), mse=(0,))
     far = "(RND at step 100, CFN at 200)"
-    sentence = f"cfn: gridworld: the settings have not come equally far {far}; averages are over what each has\n"
+    sentence = f"cfn: gridworld: the settings have not come equally far {far}; averages are over what all have\n"
     assert run("plot", "runs")[::2] == (0, sentence)
 
 
@@ -217,6 +222,32 @@ def test_runs_lists_how_far_each_is_and_whether_it_lives(run, tmp_path):
     assert next(line for line in lines if str(odd.relative_to(tmp_path)) in line).split()[3] == "unreadable"
     code, out, _ = run("runs", folder)
     assert out.splitlines()[1].split()[-2] == "killed", "nobody holds the lock any more"
+
+
+def test_runs_says_what_it_may_not_look_into(run, tmp_path, monkeypatch):
+    make_run(tmp_path / "outputs")
+    (tmp_path / "outputs" / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(path):  # as the system would, but that root may look anywhere
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    code, out, err = run("runs")
+    assert code == 0
+    assert "gridworld" in out
+    assert "outputs/closed cannot be read" in err
+
+
+def test_an_older_table_is_used_where_the_newest_cannot(run, tmp_path):
+    folder = make_run(tmp_path / "runs", tables=2)
+    (folder / "counts" / "step_000000200.csv").write_text("state,count,true_bonus,predicted_bonus\n")
+    code, out, err = run("plot", "runs")
+    assert code == 0
+    assert "plots/gridworld-scatter.png" in out
+    assert "step_000000200.csv has no states" in err
 
 
 def test_report_writes_one_file(run, tmp_path):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from folders import make_run
 
-from cfn.analysis.comparison import bars_over, compare, learning_curves, scatters, too_many
+from cfn.analysis.comparison import bars_over, compare, count_errors, learning_curves, scatters, too_many
+from cfn.analysis.figures import save
 from cfn.analysis.groups import group
 from cfn.analysis.panels import Style, newest_tables
 from cfn.analysis.runs import load
@@ -55,6 +56,44 @@ def test_a_swept_key_has_bars_for_each_method(tmp_path):
         "RND": pytest.approx([0.005, 0.05]),
     }
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.01", "0.1"]
+
+
+def test_bars_compare_over_the_steps_that_all_have(tmp_path):
+    rising = (0, 0.2, 0.4, 0.6, 0.8)
+    for noise, steps in ((0.1, 5), (0.2, 3)):
+        make_run(tmp_path, returns=rising[:steps], mse=(1,) * steps, config={"env.noise": noise})
+    axes = bars_over("env.noise", groups(tmp_path), Style()).axes[0]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([0.2, 0.2])
+    assert "the first 300 steps" in axes.get_ylabel()
+
+
+def test_keys_of_any_kind_are_names_of_files(tmp_path):
+    key = "a/b $x_^{$ " + "long" * 40
+    for value in (1, 2):
+        make_run(tmp_path, config={f"env.{key}": value})
+    for name, figure in compare(groups(tmp_path), Style()):
+        assert (tmp_path / f"{name}.png").parent == tmp_path
+        save(figure, tmp_path / f"{name}.png")
+    assert len(list(tmp_path.glob("gridworld-by_env*"))) == 1
+
+
+def test_a_legend_with_long_names_stays_within_the_picture(tmp_path):
+    for value in (1, 2):
+        keys = {f"env.a_rather_long_name_of_a_key_{i}": value * i for i in range(6)}
+        make_run(tmp_path, config=keys, overrides=[f"{key}={v}" for key, v in keys.items()])
+    figure = count_errors(groups(tmp_path), Style())
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+
+
+def test_each_floor_has_its_settings_colour(tmp_path):
+    for d in (10, 20):
+        make_run(tmp_path, config={"bonus.d": d})
+    one, other, *floors, _ = count_errors(groups(tmp_path), Style()).axes[0].lines
+    assert [line.get_color() for line in floors] == [one.get_color(), other.get_color()]
 
 
 def test_maps_share_what_they_can(tmp_path):

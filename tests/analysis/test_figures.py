@@ -1,5 +1,7 @@
 """The figures of experiments hold what their runs say, in the paper's layout."""
 
+import json
+
 import matplotlib.image
 import numpy as np
 import pytest
@@ -54,7 +56,7 @@ def test_the_ablation_shows_mean_error_and_floor(tmp_path):
             make_run(tmp_path, seed=seed, config={"bonus.prior": prior, "bonus.prioritize": prioritize})
     figure = draw("gridworld_ablation", tmp_path)
     curves = figure.axes[0].lines
-    assert [line.get_label() for line in curves[:5]] == [
+    assert [line.get_label() for line in (*curves[:4], curves[-1])] == [
         "CFN",
         "CFN without priorities",
         "CFN without prior",
@@ -62,7 +64,7 @@ def test_the_ablation_shows_mean_error_and_floor(tmp_path):
         "floor: a perfect network, these coins",
     ]
     assert curves[0].get_ydata() == pytest.approx([0.101, 0.011])
-    assert curves[-1].get_ydata() == pytest.approx([0.002, 0.002])
+    assert curves[-2].get_ydata() == pytest.approx([0.002, 0.002])
     assert figure.axes[0].get_yscale() == "log"
     assert len(figure.axes) == 5
 
@@ -221,6 +223,26 @@ def test_one_task_has_room_for_goals_and_states(tmp_path):
     assert evaluations.lines[0].get_ydata() == pytest.approx([0, 0.5])
     assert goals.lines[0].get_ydata() == pytest.approx([0.5, 1.5]), "goals in training, summed"
     assert states.lines[0].get_ydata() == pytest.approx([10, 20])
+
+
+def test_goals_are_summed_over_episodes_that_ended_together(tmp_path):
+    folder = make_run(tmp_path, env="antmaze", agent="sac")
+    rows = [
+        {"step": 40, "train/return": 0.5, "train/episodes": 4},
+        {"step": 80, "train/return": 1.0, "train/episodes": 7},
+        {"step": 80, "eval/return": 0, "train/return": 1.0, "train/episodes": 7},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert draw("d4rl", tmp_path).axes[1].lines[0].get_ydata() == pytest.approx([5])
+
+
+def test_panels_beside_missing_ones_have_labels_of_their_own(tmp_path):
+    for mode in ("medium", "hard"):
+        make_run(tmp_path, env="fetch_slide", agent="sac", config={"env.mode": mode})
+    drawn = [axes for axes in draw("fetch", tmp_path).axes if axes.lines]
+    assert len(drawn) == 2
+    assert drawn[0].get_ylabel()
+    assert all(axes.get_xlabel() for axes in drawn)
 
 
 def test_scores_beyond_one_and_sizes_of_buffers(tmp_path):

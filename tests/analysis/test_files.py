@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from cfn.analysis.files import (
+    count_tables,
+    flat,
     latest,
-    latest_counts,
     printable,
     read_config,
     read_counts,
@@ -44,18 +45,21 @@ def test_the_latest_values_come_from_the_end_of_the_file(tmp_path):
     lines[3] = lines[-9] = '{"step": 7, "a": 0.5, "b": null}'
     lines[3] = lines[3].replace("0.5", "0.25").replace("null", "3")
     (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"step": 50, "a": 9']))
-    assert latest(tmp_path, "step", "a", "b", "c") == {"step": 4999, "a": 0.5}
+    assert latest(tmp_path, "step", "a", "b", "c") == {"step": 4999, "a": 0.5, "b": 3}, "b from far back"
     (tmp_path / "metrics.jsonl").write_text("")
     assert latest(tmp_path, "step") == {}
 
 
-def test_the_newest_table_is_read(tmp_path):
+def test_the_tables_of_a_run(tmp_path):
     (tmp_path / "counts").mkdir()
-    assert latest_counts(tmp_path) is None
+    assert count_tables(tmp_path) == []
     (tmp_path / "counts" / "step_000000900.csv").write_text(HEADER + "0 0,1,1,1\n")
     (tmp_path / "counts" / "step_000001000.csv").write_text(HEADER + "0 0,1,1,0.5\n2 -1,4,0.5,0.25\n")
-    (tmp_path / "counts" / "step_other.csv").write_text("nothing of ours")
-    table = latest_counts(tmp_path)
+    for name in ("other", "²"):
+        (tmp_path / "counts" / f"step_{name}.csv").write_text("nothing of ours")
+    older, newer = count_tables(tmp_path)
+    assert read_counts(older).step == 900
+    table = read_counts(newer)
     assert table.step == 1000
     assert table.states.tolist() == [[0, 0], [2, -1]]
     assert table.counts.tolist() == [1, 4]
@@ -70,7 +74,16 @@ def test_half_written_and_empty_tables(tmp_path):
     assert len(read_counts(path).counts) == 0
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", HEADER + "0 0,x,1,1\n", HEADER + "0 0,1,1,1\n0,1,1,1\n"])
+def test_states_that_are_no_places_are_left_out(tmp_path):
+    path = tmp_path / "step_000000001.csv"
+    path.write_text(HEADER + "nan nan,1,1,0.5\n2 -1,4,0.5,0.5\ninf 0,1,1,1\n")
+    assert read_counts(path).states.tolist() == [[2, -1]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a,b\n1,2\n", HEADER + "0 0,x,1,1\n", HEADER + "0 0,1,1,1\n0,1,1,1\n", HEADER + "0" * 200_000 + ",1,1,1\n"],
+)
 def test_a_broken_table_is_a_sentence(tmp_path, text):
     path = tmp_path / "step_000000001.csv"
     path.write_text(text)
@@ -85,6 +98,21 @@ def test_the_config_is_read_without_running_anything(tmp_path):
     (tmp_path / ".hydra" / "config.yaml").write_text("!!python/object/apply:os.system ['echo broken']")
     with pytest.raises(UsageError, match=r"config.yaml is not valid YAML"):
         read_config(tmp_path)
+    (tmp_path / ".hydra" / "config.yaml").write_text(f"seed: {'1' * 5000}\n")
+    with pytest.raises(UsageError, match=r"config.yaml is not valid YAML"):
+        read_config(tmp_path)
+    for text in ("", "- a\n", "seed: 3\n"):
+        (tmp_path / ".hydra" / "config.yaml").write_text(text)
+        with pytest.raises(UsageError, match="is no config: it has no keys"):
+            read_config(tmp_path)
+
+
+def test_values_of_a_config_can_be_compared_whatever_yaml_made_of_them(tmp_path):
+    (tmp_path / ".hydra").mkdir()
+    text = "a: [{2020-01-01: 1, x: 2, 3: {4: 5}}]\nb: {1: x, c: 2020-01-01}\n"
+    (tmp_path / ".hydra" / "config.yaml").write_text(text)
+    keys = dict(flat(read_config(tmp_path)))
+    assert keys == {"a": [{"2020-01-01": 1, "x": 2, "3": {"4": 5}}], "b.1": "x", "b.c": "2020-01-01"}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,30 @@ def test_seeds_are_grouped_and_what_differs_is_the_legend(tmp_path):
     assert found[0].without("bonus.scale") == "CFN"
 
 
+def test_settings_that_would_be_called_alike_are_told_apart(tmp_path):
+    for a in (0.12345671, 0.12345672):
+        for text in ("x" * 50 + "1", "x" * 50 + "2"):
+            make_run(tmp_path, config={"env.a": a, "env.text": text})
+    found, _ = groups(tmp_path)
+    assert len({one.label for one in found}) == 4
+    assert [one.keys["env.a"] for one in found if "env.a=0.12345671" in one.label] == [0.12345671] * 2
+
+
+def test_a_seed_that_the_config_lacks_is_in_the_summary(tmp_path):
+    for seed in (0, 1):
+        (make_run(tmp_path, seed=seed) / ".hydra" / "config.yaml").write_text("steps: 5\n")
+    (one,), problems = groups(tmp_path)
+    assert [run.seed for run in one.runs] == [0, 1]
+    assert problems == []
+
+
+def test_a_suites_value_names_no_other_parts_key(tmp_path):
+    for size in (1, 2):
+        config = {"agent.batch_size": 8 * size, "bonus.batch_size": size, "agent.lr": size, "steps": size}
+        make_run(tmp_path, config=config, overrides=[f"suite.cfn.batch_size={size}"])
+    assert [one.label for one in groups(tmp_path)[0]] == ["CFN, bonus.batch_size=1", "CFN, bonus.batch_size=2"]
+
+
 def test_where_and_how_long_is_no_setting(tmp_path):
     for seed, keys in enumerate(({"steps": 5, "threads": 1}, {"device": "cpu", "eval.every": 7, "suite.cfn.lr": 3})):
         make_run(tmp_path, seed=seed, config=keys)

@@ -21,17 +21,25 @@ def series(*values):
 
 
 def test_the_scatter_has_a_point_per_state_and_the_dashed_identity(table):
-    axes = scatter(table, "a title").axes[0]
+    axes = scatter(table, "a title", counts=True).axes[0]
     points, identity = axes.lines
     assert points.get_xdata().tolist() == table.true_bonus.tolist()
     assert points.get_ydata().tolist() == table.predicted_bonus.tolist()
     assert (identity.get_linestyle(), list(identity.get_xdata()), list(identity.get_ydata())) == ("--", [0, 1], [0, 1])
     assert "3 states after 500 steps" in axes.get_title()
+    assert "mean squared error" in axes.get_title()
+
+
+def test_a_bonus_on_a_scale_of_its_own_is_not_judged_as_a_count(table):
+    axes = scatter(table._replace(predicted_bonus=table.predicted_bonus / 100), "", counts=False).axes[0]
+    assert len(axes.lines) == 1, "no dashed line"
+    assert axes.get_ylim()[1] < 0.02
+    assert "error" not in axes.get_title()
 
 
 def test_the_scatter_shows_predictions_beyond_one(table):
     wild = table._replace(predicted_bonus=np.array([-0.5, 0.0, 7.0]))
-    low, high = scatter(wild, "").axes[0].get_ylim()
+    low, high = scatter(wild, "", counts=True).axes[0].get_ylim()
     assert low < -0.5
     assert high > 7
 
@@ -42,7 +50,7 @@ def test_the_count_error_stands_above_its_floor(table):
     assert mse.get_ydata().tolist() == [0.1, 0.01, 0.004]
     assert floor.get_ydata().tolist() == [0.002, 0.003, 0.002]
     assert floor.get_linestyle() == "--"
-    assert "(floor 0.002)" in scatter(table, "", metrics["bonus/floor_mse"]).axes[0].get_title()
+    assert "(floor 0.002)" in scatter(table, "", True, metrics["bonus/floor_mse"]).axes[0].get_title()
 
 
 def test_the_learning_curve_smooths_training_and_shows_evaluation():

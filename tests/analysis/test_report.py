@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import os
 import re
 import shutil
 
@@ -74,6 +75,20 @@ def test_rooms_settings_and_what_could_not_be_read_are_told(tmp_path):
     assert "the command env=montezuma" in " ".join(words.split())
     assert "steps 1000" in " ".join(words.split()), "how long a run is belongs to it, too"
     assert "is not a table of state, count" in words
+    (rooms,) = (attributes for _, attributes in reader.tags if "with-image" in attributes.get("class", ""))
+    assert rooms["class"] == "figure with-image", "which a dark page does not turn into its negative"
+
+
+def test_a_run_that_was_killed_is_not_running(tmp_path):
+    make_run(tmp_path, state="running")
+    assert "seed 0, killed at step 200" in " ".join(Reader(report(tmp_path)).words)
+
+
+def test_names_that_are_no_letters(tmp_path):
+    folder = make_run(tmp_path)
+    folder.rename(os.fsdecode(os.fsencode(folder) + b"\xff"))
+    links = [link["href"] for link in Reader(report(tmp_path)).of("a")]
+    assert any(link.endswith("seed%3D0%FF/metrics.jsonl") for link in links)
 
 
 def test_it_needs_no_network(tmp_path):

@@ -6,7 +6,7 @@ from folders import make_run
 from cfn.analysis.groups import group
 from cfn.analysis.panels import Style
 from cfn.analysis.runs import load
-from cfn.analysis.tables import as_csv, cells, markdown, rows
+from cfn.analysis.tables import as_csv, cells, markdown, rows, write_table
 
 
 def table(tmp_path, stat="mean"):
@@ -17,11 +17,25 @@ def test_a_row_has_the_statistics_of_its_seeds(tmp_path):
     make_run(tmp_path, seed=0, returns=(0, 0, 0), mse=(1, 1, 1))
     make_run(tmp_path, seed=1, returns=(0, 1, 1), mse=(1, 1, 1))
     (row,) = table(tmp_path)
-    assert (row.task, row.method, row.seeds, row.steps) == ("gridworld", "CFN", 2, 300)
+    assert row[:6] == ("gridworld", "CFN", 2, 2, 300, 300)
     assert row.final.centre.tolist() == [0.5]
     assert (row.final.low.tolist(), row.final.high.tolist()) == ([0], [1])
     assert row.area.centre.tolist() == [0.375], "0, and 3/4 by trapezoids"
     assert (row.scored, row.speed, row.memory) == (1, 50.5, 501)
+
+
+def test_of_how_many_seeds_and_steps_the_scores_are(tmp_path):
+    make_run(tmp_path, seed=0, returns=(1, 1, 0), mse=(1, 1, 1))
+    make_run(tmp_path, seed=1, returns=(1, 1), mse=(1, 1))
+    unscored = make_run(tmp_path, seed=2, returns=(0,), mse=(1,))
+    (unscored / "metrics.jsonl").write_text('{"step": 50, "bonus/mse": 1, "train/return": 0}\n')
+    (row,) = found = table(tmp_path)
+    assert row[2:6] == (3, 2, 50, 300)
+    assert row.area.centre.tolist() == [1], "over the 200 steps that both have"
+    assert cells(found)[0][2:4] == ("2 of 3", "50 to 300")
+    assert next(csv.DictReader(io.StringIO(as_csv(found, "mean"))))["seeds_with_score"] == "2"
+    write_table(group(load([tmp_path])[0])[0], Style(), tmp_path)
+    assert "1 of 3 seeds have no evaluation yet." in (tmp_path / "table.md").read_text()
 
 
 def test_who_never_scored(tmp_path):
@@ -54,7 +68,7 @@ def test_what_is_unknown_is_left_empty(tmp_path):
     (folder / "metrics.jsonl").write_text('{"step": 5, "bonus/mse": 1}\n')
     (folder / "summary.json").unlink()
     found = table(tmp_path)
-    assert cells(found) == [("gridworld", "CFN", "1", "5", "", "", "0%", "", "")]
+    assert cells(found) == [("gridworld", "CFN", "0 of 1", "5", "", "", "0%", "", "")]
     (line,) = csv.DictReader(io.StringIO(as_csv(found, "mean")))
     assert (line["final_score"], line["area_high"], line["memory_mb"], line["scored"]) == ("", "", "", "0")
 

@@ -32,6 +32,7 @@ def make_run(
             "eval/return": score,
             "explore/states": 10 * (i + 1),
             "train/return": seed if i == 0 else 1,
+            "train/episodes": i + 1,
             "speed/steps_per_second": 50 + seed,
         }
         for i, (error, score) in enumerate(zip(mse, returns, strict=True))
