@@ -51,6 +51,8 @@ class Checkpoint:
             for name in dict.fromkeys(chunk_names(manifest["parts"])):
                 self._reader.chunk(name)
             self.step, self.version = int(manifest["step"]), str(manifest["cfn"])
+            if path.stem != _name(self.step):
+                raise BrokenError(f"it is of step {self.step:,}")
             self._parts: dict[str, Any] = manifest["parts"]
         except (*ODD, FileNotFoundError) as error:
             raise BrokenError(f"{type(error).__name__}: {error}") from error
@@ -86,7 +88,7 @@ class Checkpoints:
 
     def save(self, step: int, parts: Mapping[str, Any]) -> None:
         """Write all parts of the run's state, as they are now, and let the oldest checkpoints go."""
-        path = self.folder / f"step_{step:012}.json"
+        path = self.folder / f"{_name(step)}.json"
         try:
             (self.folder / "chunks").mkdir(parents=True, exist_ok=True)
             writer = Writer(self.folder / "chunks", self._sealed)
@@ -146,6 +148,10 @@ class Checkpoints:
             for file in (self.folder / "chunks").iterdir():
                 if file.name not in needed:
                     file.unlink()
+
+
+def _name(step: int) -> str:
+    return f"step_{step:012}"
 
 
 def unreadable(path: Path, error: OSError) -> UsageError:

@@ -119,10 +119,12 @@ def told(call: Callable[[], None], raw: bool) -> int:
 def resume(arguments: list[str]) -> int:
     """`cfn resume`: the run's own config, and its last checkpoint."""
     parser = Parser("resume", "Go on exactly where a run was stopped or killed.")
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("run", type=Path, nargs="?", metavar="RUN", help="the run's folder")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as steps=500000, to go on to more")
     parser.add_argument("--trust", action="append", default=[], metavar="NAME", help=TRUST)
     options = parser.parse_intermixed_args(arguments)
+    if options.run is None:
+        parser.error("name the folder of a run")
 
     def go_on() -> None:
         from cfn.resume import resume  # PyTorch is slow to import, and help does without it

@@ -231,6 +231,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Key and value of `key=value`, as Hydra reads them."""
     try:
         override = OverridesParser.create().parse_override(text)
+        if override.is_sweep_override():
+            raise UsageError(f"{text}: several values are a sweep, and this is one run")
         return override.get_key_element(), override.value()
     except HydraException as error:
         raise UsageError(f"{text}: this is not of the form key=value {QUOTE}") from error

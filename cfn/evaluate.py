@@ -21,7 +21,7 @@ from cfn.agents.base import Agent
 from cfn.analysis import plots
 from cfn.bonuses.base import Bonus
 from cfn.config import Config
-from cfn.envs.batch import BrokenEnvError, capitalized
+from cfn.envs.batch import BrokenEnvError, capitalized, require_numbers
 from cfn.errors import UsageError
 from cfn.run import Run
 from cfn.tracking.base import Tracker
@@ -69,7 +69,9 @@ def play(agent: Agent, envs: Sequence[gym.Env[Any, Any]], seeds: Sequence[int]) 
 def _answer(which: int, env: gym.Env[Any, Any], call: str, *arguments: Any, **keys: Any) -> Any:
     """What an environment answers; if that is an error, it is the environment's and not the agent's."""
     try:
-        return getattr(env, call)(*arguments, **keys)
+        answer = getattr(env, call)(*arguments, **keys)
+        require_numbers(answer[0], answer[1] if call == "step" else 0.0)
+        return answer
     except UsageError:
         raise
     except Exception as error:  # whatever an environment may do

@@ -11,7 +11,7 @@ from typing import Any
 from zstandard import ZstdError
 
 from cfn import __version__
-from cfn.analysis.files import read_yaml
+from cfn.analysis.files import latest, read_yaml
 from cfn.checkpoint import Checkpoint, Checkpoints, unreadable
 from cfn.config import CONF, Config, from_values, parse_override
 from cfn.errors import UsageError
@@ -53,7 +53,10 @@ def resume(folder: Path, overrides: Sequence[str], trusted: Sequence[str]) -> No
     _log_to(run.folder / "train.log")
     with changed.lock():
         config = read_config(changed, trusted)
-        training, checkpoint = restored(changed, config, lambda training, saved: training.load(saved.read))
+        if _never_saved(changed, config):
+            _begin_anew(changed, config)
+            return
+        training, checkpoint = restored(changed, config, _load)
         written = checkpoint.read("written")
         if checkpoint.step >= config.steps:
             if run.state == "finished":
@@ -68,6 +71,32 @@ def resume(folder: Path, overrides: Sequence[str], trusted: Sequence[str]) -> No
             changed.record("config", changed.config)
         log.info(f"Resumed at step {checkpoint.step:,}.")
         training.run(changed)  # if it was killed at its very end, there is only that to be written down
+
+
+def _load(training: Any, checkpoint: Checkpoint) -> None:
+    training.load(checkpoint.read)
+    written = checkpoint.read("written")
+    if training.step != checkpoint.step or not (int(written["metrics"]) >= 0 and float(written["seconds"]) >= 0):
+        raise ValueError("its numbers contradict each other")
+
+
+def _never_saved(run: Run, config: Config) -> bool:
+    """Whether a run was killed before its first checkpoint was due."""
+    due = config.checkpoint.every
+    if due is None or run.state != "running" or any(run.checkpoints.glob("*")):
+        return False
+    return latest(run.folder, "step").get("step", 0) < due
+
+
+def _begin_anew(run: Run, config: Config) -> None:
+    """From the first step: the same seed gives the same run, so what was done is done again."""
+    from cfn.train import Training  # PyTorch is slow to import
+
+    training = Training(config)
+    run.rewind(0, 0)
+    run.record("config", run.config)
+    log.info("It was killed before its first checkpoint, and begins anew.")
+    training.run(run)
 
 
 def read_config(run: Run, trusted: Sequence[str] = ()) -> Config:

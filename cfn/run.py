@@ -17,7 +17,7 @@ from typing import Any, Self
 import yaml
 
 from cfn import __version__
-from cfn.analysis.files import flat, read_config, read_summary
+from cfn.analysis.files import flat, printable, read_config, read_summary
 from cfn.errors import UsageError
 from cfn.types import Metrics
 from cfn.writing import write_whole
@@ -82,8 +82,10 @@ class Run:
                 raise UsageError(f"{folder} does not hold a run: there is no {needed.name}")
         try:
             summary, config = read_summary(folder), copy.deepcopy(read_config(folder))
-            names = {name: str(summary[name]) for name in ("env", "agent", "bonus", "setting")}
-            return cls(folder=folder.absolute(), seed=int(summary["seed"]), config=config, **names)
+            names = {name: printable(summary[name]) for name in ("env", "agent", "bonus", "setting")}
+            if (seed := int(summary["seed"])) < 0:
+                raise ValueError("no seed is negative")
+            return cls(folder=folder.absolute(), seed=seed, config=config, **names)
         except UsageError as error:
             raise UsageError(f"the run in {folder} cannot be read: {error}") from error
         except KeyError as error:
@@ -116,6 +118,7 @@ class Run:
         self.plots.mkdir(exist_ok=True)
         for name, content in {"config": self.config, "hydra": hydra, "overrides": overrides}.items():
             self.record(name, content)
+        self.write_summary("running", 0, 0.0, {})
 
     def record(self, name: str, content: Any) -> None:
         """Write one of the files in `.hydra/`."""
@@ -183,6 +186,8 @@ def _refuse_traps(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(home):
             raise UsageError(f"{path} leads out of the run's folder, so nothing there is touched: remove it")
+        if not (path.is_file() or path.is_dir() or path.is_symlink()):  # a pipe, say, which would never answer
+            raise UsageError(f"{path} is neither a file nor a folder: remove it")
     if (folder / "wandb" / "settings").exists():
         raise UsageError(f"{folder / 'wandb' / 'settings'} would tell W&B where to send what it knows: remove it")
 

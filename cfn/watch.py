@@ -72,9 +72,14 @@ def watch(folder: Path, episodes: int, video: bool, trusted: Sequence[str]) -> N
     """
     run = Run.open(folder)
     # On whatever machine this is, and at once; and as nothing is remembered, no buffer need fit.
-    config = dataclasses.replace(read_config(run, trusted), device="auto", compile=False, bf16=False, steps=1)
+    config = dataclasses.replace(
+        read_config(run, trusted), device="auto", compile=False, bf16=False, steps=1, num_envs=1
+    )
+    config = dataclasses.replace(config, eval=dataclasses.replace(config.eval, episodes=1))
     training, checkpoint = restored(run, config, lambda training, saved: training.load_learned(saved.read_learned))
     env = training.make_env("rgb_array" if video else None)
+    if video and env.render_mode != "rgb_array":
+        raise UsageError(f"{run.env} draws no pictures of itself (render_mode=rgb_array): leave --video out")
     fps = min(int(env.metadata.get("render_fps") or MOST_FPS), MOST_FPS)
     film = Film(run.folder / "videos" / f"step_{checkpoint.step:09}.mp4", run.setting, fps)
     print(f"{run.shown} at step {checkpoint.step:,}:", flush=True)
@@ -132,7 +137,7 @@ class Film:
         self.path, self._title, self._fps = path, title, fps
         self._part = path.with_name(f".{path.name}")
         self._writer: Any = None
-        self._size = (0, 0)
+        self._size, self._frames = (0, 0), 0
 
     def add(self, number: int, moments: Sequence[Moment]) -> None:
         """Film the newest of an episode's moments."""
@@ -154,22 +159,38 @@ class Film:
                 fps=self._fps,
                 codec="libx264",
                 macro_block_size=2,
-                ffmpeg_log_level="error",
+                ffmpeg_log_level="quiet",
             )
             self._writer.send(None)
-        self._writer.send(np.ascontiguousarray(frame[:, : self._size[0]]))
+        try:
+            self._writer.send(np.ascontiguousarray(frame[:, : self._size[0]]))
+        except OSError as error:
+            raise self._unwritten() from error
+        self._frames += 1
 
     def finish(self) -> None:
-        """The film is whole."""
-        if self._writer is not None:
-            self._writer.close()
-            self._part.replace(self.path)
+        """The film is whole: what ffmpeg could not write, it does not tell, so its pictures are counted."""
+        import imageio_ffmpeg
+
+        if self._writer is None:
+            return
+        self._writer.close()
+        try:
+            whole = imageio_ffmpeg.count_frames_and_secs(str(self._part))[0] == self._frames
+        except (OSError, RuntimeError):
+            whole = False
+        if not whole:
+            raise self._unwritten()
+        self._part.replace(self.path)
 
     def close(self) -> None:
         """Let go of a film that was broken off."""
         if self._writer is not None:
             self._writer.close()
             self._part.unlink(missing_ok=True)
+
+    def _unwritten(self) -> UsageError:
+        return UsageError(f"{self.path} cannot be written: is the disk full, or read-only?")
 
 
 def _enlarged(picture: Array) -> Array:

@@ -93,6 +93,10 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["outputs=taken/runs"], "Not a directory: choose a folder that can be written to with outputs=DIR"),
         (["hydra.run.dir=/proc/nowhere"], "/proc/nowhere: No such file or directory"),
         (["bonus.d=0"], "bonus.d=0: should be greater than or equal to 1"),
+        (
+            ["env=atari", "env.max_steps=600000000"],
+            "env.max_steps=600000000: should be less than or equal to 536870911",
+        ),
         (["bonus.alpha=2"], "bonus.alpha=2: should be less than or equal to 1"),
         (["bonus.capacity=50"], "bonus.capacity: 50 states cannot fill a batch"),
         (["bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),

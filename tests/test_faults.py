@@ -28,6 +28,7 @@ from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
 from cfn.resume import read_config
 from cfn.run import Run
+from cfn.storage import from_lines, to_lines
 
 SHORT = (*GRID, *SMALL_CFN, "steps=100", "eval.every=50", "checkpoint.every=20")
 ENDLESS = (*COMMON, *GRID, "bonus=none", "steps=1000000", "eval.every=100", "checkpoint.every=50")
@@ -189,6 +190,29 @@ def test_an_environment_that_breaks_can_be_reset(tmp_path, monkeypatch, caplog):
     training.run(run)
     assert rows(tmp_path)[-1]["train/failures"] == 1
     assert "Environment 2 of 4 failed in a step (RuntimeError: the physics broke)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((np.zeros((14, 14), np.uint8), float("nan")), "its reward is nan"),
+        ((np.full((14, 14), np.inf), 0.0), "its observation holds NaN or infinity"),
+    ],
+    ids=["reward", "observation"],
+)
+def test_what_is_no_number_is_the_environments_fault_and_in_no_memory(tmp_path, monkeypatch, answer, sentence):
+    run, training = claimed(tmp_path, *SHORT)
+    step = Gridworld.step
+
+    def odd(env, action):
+        _, _, *rest = step(env, action)
+        return (*answer, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Gridworld, "step", odd)
+        with pytest.raises(UsageError, match=rf"environment 0 of 1 failed in a step \(ValueError: {sentence}\)"):
+            training.run(run)
+    assert resumed(run, monkeypatch)[-1]["step"] == 100
 
 
 def resets_failing(monkeypatch, failing):
@@ -388,6 +412,30 @@ def test_a_config_of_another_shape_is_a_sentence(ended, monkeypatch, key, value)
         resumed(run, monkeypatch, "steps=200")
 
 
+def test_a_strangers_pipe_is_not_waited_for(ended, monkeypatch):
+    os.mkfifo(ended.checkpoints / "step_000000009999.json")
+    with pytest.raises(UsageError, match="is neither a file nor a folder"):
+        resumed(ended, monkeypatch, "steps=200")
+
+
+def test_a_strangers_names_are_shown_and_not_obeyed(ended):
+    summary = json.loads((ended.folder / "summary.json").read_text())
+    (ended.folder / "summary.json").write_text(json.dumps(summary | {"setting": "\x1b]0;a title\x07"}))
+    assert Run.open(ended.folder).setting == "?]0;a title?"
+    (ended.folder / "summary.json").write_text(json.dumps(summary | {"seed": -1}))
+    with pytest.raises(UsageError, match=r"its summary\.json or config is odd"):
+        Run.open(ended.folder)
+
+
+def test_a_checkpoint_is_of_the_step_that_it_is_called_by(tmp_path, monkeypatch, caplog):
+    run = broken_off(tmp_path, 75, monkeypatch, *SHORT)
+    newest = Checkpoints(run.checkpoints).paths[-1]
+    manifest = from_lines(newest.read_bytes())
+    newest.write_bytes(to_lines(manifest | {"step": -5}))
+    assert resumed(run, monkeypatch)[-1]["step"] == 100
+    assert f"{newest.name} is broken (it is of step -5)" in caplog.text
+
+
 def test_stray_files_are_left_alone(tmp_path, monkeypatch):
     run = broken_off(tmp_path, 75, monkeypatch, *SHORT)
     for stray in (run.checkpoints / "step_x.json", run.counts / "step_50 copy.csv"):
@@ -434,6 +482,9 @@ BEYOND = {
         lambda parts: parts["agent"]["memory"].update(batches=[np.array([500])] * 7 + [1]),
         "a saved batch has entries of",
     ),
+    "step": (lambda parts: parts["loop"].update(step=7), "its numbers contradict each other"),
+    "metrics": (lambda parts: parts["written"].update(metrics=-1), "its numbers contradict each other"),
+    "means": (lambda parts: parts["loop"]["means"].update(sums={"a": "x"}), "could not convert string to float"),
     "digests": (
         lambda parts: parts["frames"]["index"].update(digests=parts["frames"]["index"]["digests"][:, :1]),
         "what frames are known by is two whole numbers each",

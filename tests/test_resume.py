@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -184,9 +185,25 @@ def test_what_was_written_after_the_checkpoint_is_cut(tmp_path, monkeypatch):
     assert sorted(path.name for path in run.counts.iterdir())[: len(tables)] == tables
 
 
-@pytest.mark.parametrize("checkpoints", ["checkpoint.every=50", "checkpoint.every=null"])
-def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path, monkeypatch, checkpoints):
-    run = broken_off(tmp_path, 30, monkeypatch, *GRID, "bonus=none", "steps=80", checkpoints)
+def test_killed_before_its_first_checkpoint_a_run_begins_anew(tmp_path, monkeypatch):
+    overrides = (*GRID, "bonus=count", "env.max_steps=9", "steps=80", "eval.every=10", "checkpoint.every=50")
+    whole, training = claimed(tmp_path / "whole", *overrides)
+    training.run(whole)
+    run = broken_off(tmp_path / "killed", 30, monkeypatch, *overrides)
+    run.write_summary("running", 0, 0.0, {})  # a killed run says nothing
+    assert len(rows(run.folder)) > 3
+    assert resumed(run, monkeypatch) == rows(whole.folder)
+    fresh, _ = claimed(tmp_path / "claimed", *overrides)  # killed before it took a step
+    assert resumed(fresh, monkeypatch) == rows(whole.folder)
+
+
+@pytest.mark.parametrize(
+    ("at", "checkpoints"), [(60, "checkpoint.every=50"), (30, "checkpoint.every=null")], ids=["removed", "none"]
+)
+def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path, monkeypatch, at, checkpoints):
+    run = broken_off(tmp_path, at, monkeypatch, *GRID, "bonus=none", "steps=80", checkpoints)
+    run.write_summary("running", 0, 0.0, {})
+    shutil.rmtree(run.checkpoints, ignore_errors=True)
     with pytest.raises(
         UsageError, match="has no checkpoint that could be used: it has not written any, or they were removed"
     ):

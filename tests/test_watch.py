@@ -8,8 +8,11 @@ from tasks import drawing
 
 from cfn import device, evaluate, memory, storage
 from cfn.checkpoint import Checkpoints
+from cfn.envs.generic import with_arrays
+from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
 from cfn.run import Run
+from cfn.train import Training
 from cfn.watch import LONGEST, PANEL, Film, Moment, panel, watch
 
 
@@ -101,6 +104,21 @@ def test_an_environment_that_cannot_draw_itself_is_told(tmp_path, monkeypatch):
     watch(tmp_path, 1, False, [])
     with pytest.raises(UsageError, match="the environment cannot draw itself: pygame is not installed"):
         watch(tmp_path, 1, True, [])
+
+
+def test_an_environment_without_pictures_is_told(tmp_path, monkeypatch):
+    trained(tmp_path, *GRID, "bonus=none", "env.max_steps=20")
+    monkeypatch.setattr(Training, "make_env", lambda training, render_mode=None: with_arrays(Gridworld(7, 14)))
+    with pytest.raises(UsageError, match="gridworld_small draws no pictures of itself"):
+        watch(tmp_path, 1, True, [])
+
+
+def test_a_film_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    trained(tmp_path, *GRID, "bonus=none", "env.max_steps=20")
+    monkeypatch.setattr(imageio_ffmpeg, "count_frames_and_secs", lambda path: (3, 1.0))
+    with pytest.raises(UsageError, match=r"step_.*\.mp4 cannot be written: is the disk full"):
+        watch(tmp_path, 1, True, [])
+    assert list((tmp_path / "videos").iterdir()) == []
 
 
 @pytest.mark.parametrize("moments", [1, 2, 5000])

@@ -97,6 +97,7 @@ class SACAgent(Agent):
             (action_space.high + action_space.low) / 2,
             (action_space.high - action_space.low) / 2,
         )
+        self._span = np.where(self._reach > 0, self._reach, 1)  # of what has one value only, nothing is to be learned
         self._batch_size, self._min_size = batch_size, max(min_size, 1)
         self._tau, self._reward_scale, self._target_entropy = tau, reward_scale, -len(action) / 2
         self._steps = 0
@@ -145,7 +146,7 @@ class SACAgent(Agent):
         truncated: Array,
     ) -> None:
         """Add each environment's step to its n-step window, and what that completes to the replay."""
-        squashed = ((actions - self._middle) / self._reach).astype(np.float32)
+        squashed = ((actions - self._middle) / self._span).astype(np.float32)
         self._recorder.add(
             observations, squashed, rewards * self._reward_scale, next_observations, terminated, truncated
         )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cfn.analysis.files import is_number
 from cfn.analysis.runs import Record, plain
 
 BONUSES = {"cfn": "CFN", "pixelcnn": "PixelCNN", "rnd": "RND", "count": "true counts", "none": "no bonus"}
@@ -124,7 +125,7 @@ def swept(groups: Sequence[Group]) -> list[str]:
 
 def is_level(value: Any) -> bool:
     """Whether a key's value is a number, over which a bar can stand."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number(value) and not isinstance(value, bool)
 
 
 def method(record: Record) -> str:

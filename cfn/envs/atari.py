@@ -6,9 +6,10 @@ games are 2% of a run's time with the coin-flip bonus on a CPU, so there is litt
 """
 
 import difflib
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
+from annotated_types import Le
 
 from cfn.envs.generic import WithState
 from cfn.errors import BadValueError, UsageError
@@ -16,6 +17,8 @@ from cfn.types import Positive, Probability, State
 
 FRAME_SKIP = 4
 SIDE = 84
+MOST_STEPS = (2**31 - 1) // FRAME_SKIP
+"""ALE counts frames in 32 bits."""
 MONTEZUMA = "MontezumaRevenge"
 X, Y, ROOM = 42, 43, 3
 """Bytes of Montezuma's RAM."""
@@ -24,7 +27,7 @@ X, Y, ROOM = 42, 43, 3
 def make(
     game: str = MONTEZUMA,
     sticky: Probability = 0.25,
-    max_steps: Positive = 27_000,
+    max_steps: Annotated[Positive, Le(MOST_STEPS)] = 27_000,
     render_mode: str | None = None,
 ) -> gym.Env[Any, Any]:
     """Make a game: 84x84 grey images, four frames to a step, sticky actions, all 18 actions, no end on a lost life.

@@ -8,6 +8,7 @@ and going on when one environment of several breaks, is why this is not one of G
 
 import contextlib
 import logging
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +35,8 @@ class BrokenEnvError(UsageError):
     """
 
     def __init__(self, which: str, where: str, error: Exception) -> None:
-        super().__init__(f"{which} failed in a {where} ({type(error).__name__}: {error})")
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        super().__init__(f"{which} failed in a {where} ({reason})")
         self.__cause__ = error
 
 
@@ -51,8 +53,9 @@ class Outcome(NamedTuple):
 class EnvBatch:
     """`num_envs` copies of an environment, stepped together.
 
-    An environment that raises an error in a step ends its episode there, truncated at the observation before, and is
-    made anew. One that raises it when it should begin an episode is made anew and begins the one after.
+    An environment that raises an error in a step, or answers with what is no number, ends its episode there, truncated
+    at the observation before, and is made anew. One that does so when it should begin an episode is made anew and
+    begins the one after.
 
     Args:
         make: Makes one environment.
@@ -122,10 +125,11 @@ class EnvBatch:
         for i, action in enumerate(actions):
             try:
                 observation, reward, terminated[i], truncated[i], info = self._envs[i].step(action)
+                require_numbers(observation, reward)
             except UsageError:
                 raise
             except Exception as error:  # whatever an environment may do
-                truncated[i] = True
+                terminated[i], truncated[i] = False, True
                 self._replace(i, BrokenEnvError(self._name(i), "step", error))
                 continue
             self._observations[i], rewards[i] = observation, reward
@@ -195,7 +199,9 @@ class EnvBatch:
         for _ in range(RESETS):
             self._episodes[i] += 1
             try:
-                return self._envs[i].reset(seed=self._episode_seed(i))
+                observation, info = self._envs[i].reset(seed=self._episode_seed(i))
+                require_numbers(observation)
+                return observation, info
             except UsageError:
                 raise
             except Exception as error:  # whatever an environment may do
@@ -241,6 +247,14 @@ class EnvBatch:
         if self._states[i] == () or not isinstance(state, tuple):  # the first is looked at, the rest are like it
             state = as_state(state)
         self._states[i] = state
+
+
+def require_numbers(observation: Array, reward: Any = 0.0) -> None:
+    """Refuse what nobody can learn from, before it is in any memory."""
+    if not math.isfinite(reward):
+        raise ValueError(f"its reward is {reward}")
+    if observation.dtype.kind == "f" and not np.isfinite(observation).all():
+        raise ValueError("its observation holds NaN or infinity")
 
 
 def capitalized(error: Exception) -> str:

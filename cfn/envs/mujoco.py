@@ -4,6 +4,7 @@ The tasks run on gymnasium-robotics. D4RL, from which the paper has them, cannot
 """
 
 import contextlib
+import ctypes
 import io
 import logging
 import math
@@ -26,8 +27,8 @@ BROKEN_FROM = (3, 12)
 
 def register_tasks() -> None:
     """Make gymnasium-robotics' ids known, and refuse a mujoco on which its tasks do not run as they should."""
-    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-        os.environ.setdefault("MUJOCO_GL", "egl")  # pictures without a display; read when mujoco is imported
+    if sys.platform == "linux" and not os.environ.get("DISPLAY") and (way := way_to_draw()):
+        os.environ.setdefault("MUJOCO_GL", way)  # pictures without a display; read when mujoco is imported
     logging.getLogger("OpenGL").setLevel(logging.WARNING)  # it tells everyone what it could be accelerated by
     import mujoco  # both are slow to import, and most environments need none
 
@@ -40,6 +41,15 @@ def register_tasks() -> None:
     with contextlib.redirect_stderr(io.StringIO()):  # it prints news of tasks that are not ours
         import gymnasium_robotics
     gym.register_envs(gymnasium_robotics)
+
+
+def way_to_draw() -> str | None:
+    """How MuJoCo can draw without a display, by the libraries that are there; told of a missing one, it fails."""
+    for way, library in (("egl", "libEGL.so.1"), ("osmesa", "libOSMesa.so.8"), ("osmesa", "libOSMesa.so")):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(library)
+            return way
+    return None
 
 
 class SparseTask(gym.Env[Array, Array]):

@@ -163,6 +163,7 @@ class PackedPixels:
 
     def _drop(self, segment: int) -> None:
         self._segments[segment], self._live[segment] = None, 0
+        self._codecs[segment] = self._codec  # nobody asks for it, and its own dictionary can go
         self._sealed.pop(segment, None)
 
     def _move(self, slots: Array, segment: int) -> None:

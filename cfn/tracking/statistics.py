@@ -117,4 +117,6 @@ class Means:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over sums and counts."""
-        self._sums, self._counts = dict(state["sums"]), dict(state["counts"])
+        sums, counts = state["sums"], state["counts"]
+        self._sums = {name: total if isinstance(total, Tensor) else float(total) for name, total in sums.items()}
+        self._counts = {name: int(counts[name]) for name in sums}

@@ -57,6 +57,13 @@ def test_the_replay_has_squashed_actions_and_scaled_rewards():
     assert (batch.rewards.item(), batch.discounts.item()) == (15, pytest.approx(0.99))
 
 
+def test_a_number_of_an_action_that_cannot_vary_does_no_harm():
+    fixed = gym.spaces.Box(np.array([-2.0, 3.0], np.float32), np.array([2.0, 3.0], np.float32))
+    agent = walk(SACAgent(VECTOR, fixed, **SMALL), 60)
+    assert (agent.act(np.zeros((5, 3), np.float32))[:, 1] == 3).all()
+    assert all(torch.isfinite(parameter).all() for parameter in agent._critic.parameters())
+
+
 def test_targets_equal_a_plain_loop():
     """r + ... + discount * (min Q - temperature * log pi), one transition after another, with ends of both kinds."""
     agent = walk(SACAgent(VECTOR, ACTIONS, n_step=3, **SMALL), 60)

@@ -100,6 +100,10 @@ def test_new_scenes_get_a_new_dictionary(monkeypatch, montezuma):
     assert (packed[np.arange(1000)] == montezuma).all(), "what was packed with the old one can still be read"
     assert (packed[np.arange(3000, 4000)] == lying).all()
     assert packed._length[3900:4000].mean() < packed._length[1000:1100].mean()
+    for slot in range(1000):
+        del packed[slot]
+    assert first not in packed._codecs, "nothing needs the old one any more"
+    assert all(saved is not first.dictionary for saved in packed.state_dict(4000)["dictionaries"])
 
 
 def test_a_segment_is_moved_in_small_blocks(small_segments, monkeypatch):
