@@ -94,7 +94,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         (["hydra.run.dir=/proc/nowhere"], "/proc/nowhere: No such file or directory"),
         (["bonus.d=0"], "bonus.d=0: should be greater than or equal to 1"),
         (
-            ["env=atari", "env.max_steps=600000000"],
+            ["env=montezuma", "env.max_steps=600000000"],
             "env.max_steps=600000000: should be less than or equal to 536870911",
         ),
         (["bonus.alpha=2"], "bonus.alpha=2: should be less than or equal to 1"),
