@@ -13,8 +13,11 @@ import gymnasium as gym
 import numpy as np
 from scipy import stats
 
+from cfn.replay.growing import grow
 from cfn.types import Array, Metrics, State
 
+GROWTH = 2**14
+"""States for which room is made at once, at the most."""
 COLUMNS = ("state", "count", "true_bonus", "predicted_bonus")
 
 
@@ -71,8 +74,8 @@ class TrueCounts:
         for i, (state, observation) in enumerate(zip(states, observations, strict=True)):
             row = self._index.setdefault(state, len(self._index))
             if row == len(self._counts):
-                self._counts = _doubled(self._counts)
-                self._examples = _doubled(self._examples)
+                for name in ("_counts", "_examples"):
+                    grow(self, name, row + min(max(256, row), GROWTH))
             if self._counts[row] == 0:
                 self._examples[row] = observation
             self._counts[row] += 1
@@ -143,11 +146,6 @@ def _sized(sums: Array | None, rows: int, columns: int) -> Array:
     if sums is not None:
         larger[: len(sums)] = sums
     return larger
-
-
-def _doubled(array: Array) -> Array:
-    more = np.zeros((max(256, len(array)), *array.shape[1:]), array.dtype)
-    return np.concatenate([array, more])
 
 
 def count_errors(predicted: Array, true: Array) -> Metrics:
