@@ -174,7 +174,7 @@ def wrapped(label: str, width: int) -> str:
             lines[-1] = joined
         else:
             lines.append(part)
-    return "\n".join(filter(None, lines))
+    return ",\n".join(filter(None, lines))
 
 
 def explain(figure: Figure | SubFigure, style: Style, groups: Sequence[Group]) -> None:
