@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,6 +78,8 @@ def watch(folder: Path, episodes: int, video: bool, trusted: Sequence[str]) -> N
     )
     config = dataclasses.replace(config, eval=dataclasses.replace(config.eval, episodes=1))
     training, checkpoint = restored(run, config, lambda training, saved: training.load_learned(saved.read_learned))
+    if not os.environ.get("DISPLAY"):
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # or pygame, which draws some tasks, complains of having none
     env = training.make_env("rgb_array" if video else None)
     if video and env.render_mode != "rgb_array":
         raise UsageError(f"{run.env} draws no pictures of itself (render_mode=rgb_array): leave --video out")

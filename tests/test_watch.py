@@ -66,8 +66,9 @@ def test_watching_changes_nothing_and_can_be_had_again(tmp_path, capsys):
         ("env=fetch_push", *ROBOT, *VECTOR_CFN, "env.max_steps=12"),
         ("env=hammer", *ROBOT, *VECTOR_CFN, "env.max_steps=12"),
         ("env=antmaze", *ROBOT, *VECTOR_CFN, "env.max_steps=12"),
+        ("env=gym", "env.id=Pendulum-v1", "agent=sac", *ROBOT, "bonus=none", "env.max_steps=12"),
     ],
-    ids=["montezuma", "taxi", "fetch", "adroit", "ant"],
+    ids=["montezuma", "taxi", "fetch", "adroit", "ant", "pendulum"],
 )
 def test_other_environments_are_filmed_too(tmp_path, overrides):
     trained(tmp_path, *overrides)
