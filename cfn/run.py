@@ -96,7 +96,7 @@ class Run:
     @property
     def keys(self) -> dict[str, str]:
         """Every key of its config, and the value as JSON."""
-        return {key: json.dumps(value, default=str) for key, value in flat(self.config)}
+        return {key: json.dumps(value) for key, value in flat(self.config)}
 
     @property
     def state(self) -> str:

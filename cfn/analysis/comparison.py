@@ -108,15 +108,14 @@ def bars_over(key: str, groups: Sequence[Group], style: Style) -> Figure:
     heights: dict[str, dict[float, list[float]]] = {}
     standing = [group for group in groups if is_level(group.keys.get(key))]
     score = scores(standing)
-    last = score.common_end(standing)
     for group in standing:
-        heights.setdefault(group.without(key), {})[group.keys[key]] = score.averages(group.runs, last)
+        heights.setdefault(group.without(key), {})[group.keys[key]] = score.averages(group.runs)
     number = sum(map(len, heights.values()))
     figure = Figure(figsize=(float(np.clip(2 + 0.25 * number, 6.5, 16)), 4.1), layout="constrained")
     axes = figure.subplots()
     bars(axes, heights, style)
     within_one(axes, 0.0)
-    decorate(axes, plain(key), score.averaged(standing), f"{groups[0].task}: {score.name}")
+    decorate(axes, plain(key), score.averaged, f"{groups[0].task}: {score.name}")
     explain(figure, style, standing)
     legend_below(figure)
     return figure

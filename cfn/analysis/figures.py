@@ -201,18 +201,17 @@ def noise_bars(found: Members, style: Style, key: str, what: str) -> Figure:
     if not groups:
         raise UsageError(f"none of the runs has {key}, over which their bars would stand")
     score, names = scores(groups), _names(groups, key)
-    last = score.common_end(groups)
     heights: dict[str, dict[float, list[float]]] = {}
     seen: dict[str, dict[float, list[float]]] = {}
     for one in groups:
         level = float(one.first.value(key))
         states = [float(series.values[-1]) for series in series_of(one.runs, STATES)]
-        heights.setdefault(names[id(one)], {})[level] = score.averages(one.runs, last)
+        heights.setdefault(names[id(one)], {})[level] = score.averages(one.runs)
         seen.setdefault(names[id(one)], {})[level] = states
     figure, (axes, *explored) = _panels(groups)
     bars(axes, heights, style)
     within_one(axes, 0.0)
-    decorate(axes, what, score.averaged(groups), f"{_tasks(groups)}: {score.name}")
+    decorate(axes, what, score.averaged, f"{_tasks(groups)}: {score.name}")
     for panel in explored:
         bars(panel, seen, style)
         decorate(panel, what, f"{DISCOVERIES[STATES]}, at the end", "no evaluation has scored")

@@ -69,7 +69,7 @@ def group(records: Sequence[Record]) -> tuple[list[Group], list[str]]:
     for record in records:
         left_out = news[record.task, record.agent, record.bonus]
         setting = {key: value for key, value in record.setting.items() if key not in left_out}
-        key = json.dumps([record.task, setting], sort_keys=True, default=str)
+        key = json.dumps([record.task, setting], sort_keys=True)
         others = seeds.setdefault(key, {})
         other = others.get(record.seed)
         repeated += other is not None
@@ -147,8 +147,7 @@ def _news(records: Sequence[Record]) -> set[str]:
     new = {
         key
         for key, times in known.items()
-        if times < len(records)
-        and len({json.dumps(r.setting[key], default=str) for r in records if key in r.setting}) == 1
+        if times < len(records) and len({json.dumps(r.setting[key]) for r in records if key in r.setting}) == 1
     }
     named = set().union(*(record.named for record in records)) if new else set()
     return {key for key in new if not _was_named(key, named)}
@@ -158,7 +157,7 @@ def _telling(groups: Sequence[Group], known: Sequence[str], eligible: Callable[[
     """The keys that tell groups apart: those that are known already, all that commands named, others found greedily."""
     settings = [one.first.setting for one in groups]
     values = {
-        key: [json.dumps(setting.get(key), default=str) for setting in settings]
+        key: [json.dumps(setting.get(key)) for setting in settings]
         for key in dict.fromkeys(key for setting in settings for key in setting)
     }
     news = _news([one.first for one in groups])

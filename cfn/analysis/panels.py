@@ -1,7 +1,8 @@
 """What pictures of several runs are made of: a curve with its band, a scatter, bars, a legend that has room."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import cycle, product
 from typing import NamedTuple
 
@@ -196,32 +197,40 @@ def series_of(runs: Sequence[Record], metric: str) -> list[Series]:
     return [run.metrics[metric] for run in runs if metric in run.metrics]
 
 
-class Scores(NamedTuple):
-    """What counts as the score in one picture: what it is called, and the series of runs, of those that have any."""
+@dataclass(frozen=True)
+class Scores:
+    """What counts as the score in one picture or table.
+
+    Attributes:
+        name: What it is called.
+        of: Its series of runs, of those that have any.
+        groups: All that are compared there.
+    """
 
     name: str
     of: Callable[[Sequence[Record]], list[Series]]
+    groups: Sequence[Group]
 
-    def averages(self, runs: Sequence[Record], last: float) -> list[float]:
-        """Each run's score, averaged over its steps up to `last`."""
-        return [average(series, last) for series in self.of(runs)]
+    @cached_property
+    def _ends(self) -> set[float]:
+        return {float(series.steps[-1]) for group in self.groups for series in self.of(group.runs)}
 
-    def common_end(self, groups: Sequence[Group]) -> float:
-        """The last step that all runs have come to: only up to there can their averages be compared."""
-        return min((series.steps[-1] for group in groups for series in self.of(group.runs)), default=0.0)
+    def averages(self, runs: Sequence[Record]) -> list[float]:
+        """Each run's score, averaged up to the step that all have come to: only so can averages be compared."""
+        return [average(series, min(self._ends)) for series in self.of(runs)]
 
-    def averaged(self, groups: Sequence[Group]) -> str:
+    @property
+    def averaged(self) -> str:
         """What the averages are, in words."""
-        ends = {series.steps[-1] for group in groups for series in self.of(group.runs)}
-        over = "the run" if len(ends) < 2 else f"the first {min(ends):,.0f} steps,\nto which all runs have come"
-        return f"return, averaged over {over}"
+        first = f"the first {min(self._ends):,.0f} steps,\nto which all runs have come" if len(self._ends) > 1 else ""
+        return f"return, averaged over {first or 'the run'}"
 
 
 def scores(groups: Sequence[Group]) -> Scores:
     """Raw scores of evaluations or, while none of the groups has any, of training, smoothed: never some of each."""
     if any(series_of(group.runs, SCORE) for group in groups):
-        return Scores("evaluations", partial(series_of, metric=SCORE))
-    return Scores(f"training, mean of {_SMOOTHED} episodes", _training)
+        return Scores("evaluations", partial(series_of, metric=SCORE), groups)
+    return Scores(f"training, mean of {_SMOOTHED} episodes", _training, groups)
 
 
 def _training(runs: Sequence[Record]) -> list[Series]:

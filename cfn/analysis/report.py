@@ -125,7 +125,7 @@ def _height(panel: dict[str, Any], kind: str) -> int:
 def _setting(group: Group, folder: Path) -> str:
     """The keys of a setting, and its runs with links to their files."""
     config = {key: value for key, value in group.first.config.items() if key not in _NOT_SHOWN}
-    keys = [(key, json.dumps(value, default=str)) for key, value in sorted(flat(config), key=lambda pair: pair[0])]
+    keys = [(key, json.dumps(value)) for key, value in sorted(flat(config), key=lambda pair: pair[0])]
     keys.insert(0, ("the command", " ".join(o for o in group.first.overrides if not o.startswith("seed="))))
     runs = "".join(f"<li>seed {run.seed}, {_state(run)}: {_links(run, folder)}</li>" for run in group.runs)
     return (

@@ -48,17 +48,15 @@ def write_table(groups: Sequence[Group], style: Style, out: Path) -> tuple[list[
 def rows(groups: Sequence[Group], style: Style) -> list[Row]:
     """A row for each setting; where all scores are between 0 and 1, also one for each method over all tasks."""
     tasks = list(dict.fromkeys(one.task for one in groups))
-    by_task = {task: [one for one in groups if one.task == task] for task in tasks}
-    score = {task: scores(here) for task, here in by_task.items()}
-    ends = {task: score[task].common_end(here) for task, here in by_task.items()}
-    result = [_row(one.task, one.label, [one], score, ends, style) for one in groups]
+    score = {task: scores([one for one in groups if one.task == task]) for task in tasks}
+    result = [_row(one.task, one.label, [one], score, style) for one in groups]
     if any(s.values.min() < 0 or s.values.max() > 1 for one in groups for s in score[one.task].of(one.runs)):
         return result  # scores of several tasks are on one scale only if they are chances of success
     for label in dict.fromkeys(one.label for one in groups):
         alike = [one for one in groups if one.label == label]
         whole = all(len(score[one.task].of(one.runs)) == len(one.runs) for one in alike)
         if whole and len(alike) == len(tasks) > 1:  # else methods would be compared over different tasks
-            result.append(_row(f"all {len(tasks)} tasks", label, alike, score, ends, style))
+            result.append(_row(f"all {len(tasks)} tasks", label, alike, score, style))
     return result
 
 
@@ -114,17 +112,10 @@ def as_csv(table: Iterable[Row], stat: Stat) -> str:
     return out.getvalue()
 
 
-def _row(
-    task: str,
-    method: str,
-    groups: Sequence[Group],
-    score: Mapping[str, Scores],
-    ends: Mapping[str, float],
-    style: Style,
-) -> Row:
+def _row(task: str, method: str, groups: Sequence[Group], score: Mapping[str, Scores], style: Style) -> Row:
     runs = [run for one in groups for run in one.runs]
     finals = [[float(series.values[-1]) for series in score[one.task].of(one.runs)] for one in groups]
-    areas = [score[one.task].averages(one.runs, ends[one.task]) for one in groups]
+    areas = [score[one.task].averages(one.runs) for one in groups]
     speeds = [float(np.median(run.metrics[SPEED].values)) for run in runs if SPEED in run.metrics]
     memory = [run.summary["memory_mb"] for run in runs if is_number(run.summary.get("memory_mb"))]
     return Row(
