@@ -1,4 +1,8 @@
-"""Sessions: `nox` runs the tests; `nox -s lint types slow bench` the rest. Every session installs what it needs."""
+"""Sessions of nox. Every session installs what it needs.
+
+`nox -s fast` after each edit; `nox` (the whole suite) and `nox -s lint types docs` before a commit; `nox -s slow bench`
+on request.
+"""
 
 import nox
 
@@ -6,37 +10,45 @@ nox.options.sessions = ["tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 CONSTRAINTS = ("-c", "constraints.txt")
+PARALLEL = ("-n", "auto", "--dist", "worksteal")
 
 
 def install_project(session: nox.Session, group: str) -> None:
-    """The package as its users get it (not editable), and the tools of one dependency group."""
+    """Install the package as users get it (not editable), and the tools of one dependency group."""
     session.install(*CONSTRAINTS, ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group))
 
 
 @nox.session
-def tests(session: nox.Session) -> None:
-    """Everything that ends within the suite's 15 minutes on two cores."""
+def fast(session: nox.Session) -> None:
+    """Run the tests that need neither a process nor seconds: at most 3 minutes on two cores."""
     install_project(session, "test")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *PARALLEL, "-m", "not slow and not bench and not process and not thorough", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the whole suite except `slow` and `bench`: at most 10 minutes on two cores."""
+    install_project(session, "test")
+    session.run("pytest", *PARALLEL, *session.posargs)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """What takes longer."""
+    """Run the tests that take minutes each."""
     install_project(session, "test")
     session.run("pytest", "-m", "slow", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Speed, measured side by side; wants an otherwise idle machine."""
+    """Run the benchmarks; they need an otherwise idle machine."""
     install_project(session, "bench")
     session.run("pytest", "-m", "bench", "-s", "-p", "no:randomly", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style and format."""
+    """Check style and format."""
     session.install(*CONSTRAINTS, *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -44,6 +56,13 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Types, strictly."""
+    """Check types."""
     install_project(session, "types")
     session.run("mypy", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the website into docs/_build/html. A warning or a dead internal link is an error."""
+    install_project(session, "docs")
+    session.run("sphinx-build", "-W", "--keep-going", "-n", "-b", "html", "docs", "docs/_build/html", *session.posargs)

@@ -1,6 +1,6 @@
-"""Count-based exploration by flipping coins: bonuses, agents, environments and the true counts beside them.
+"""A laboratory for count-based exploration: bonuses, agents, environments, and true visit counts to compare with.
 
-`cfn train` composes them from configs; every class also works by itself, from plain arguments, in anyone's loop.
+`cfn train` composes them from configs. Every class also takes plain arguments and works in any training loop.
 """
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
-"""`python -m cfn` is `cfn`."""
+"""Entry point of `python -m cfn`, which equals the command `cfn`."""
 
 import sys
 
-from cfn.cli import main
+from cfn.cli.main import main
 
 sys.exit(main())

@@ -1,80 +1,70 @@
-"""The typed config: what Hydra composed, checked against what the code declares, before anything starts.
+"""The typed config: the values that Hydra composed are checked against the code before a run starts.
 
-The top-level keys are the fields of `Config`. The keys of a group are the arguments of the class (or function) that
-its `_target_` names: their annotations are the schema, so a new environment, agent, bonus or tracker, ours or a
-user's own, is checked without another line. Every error names its full key.
+The top-level keys are the fields of `Config`; the keys of a group are the constructor arguments of the class (or
+function) that its `_target_` names (`cfn.schema`).
 """
 
 import copy
-import difflib
-import inspect
-import re
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import yaml
 from annotated_types import Ge, Le
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from hydra.types import RunMode
-from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
-from pydantic import TypeAdapter, ValidationError
 
-from cfn import naming
-from cfn.errors import BadValueError, UsageError
+from cfn import schema
+from cfn.errors import UsageError
+from cfn.schema import Component
 from cfn.types import NonNegative, Positive, PositiveFloat
 
 _HERE = Path(__file__).resolve().parent
 CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
-"""The folder of the configs: inside the package when installed from a wheel, at the top level in a checkout."""
+"""Folder of the configs: inside the package if installed from a wheel, at the top level in a checkout."""
 
 QUOTE = """(a value with spaces, commas or brackets needs quotes: "key='a, b'")"""
 
-# What the loop itself offers to each group's constructor, which takes of it what it names; its other arguments are the
-# keys of the group's config.
 OFFERED = {
-    "env": ("render_mode",),
+    "env": ("render_mode", "run_seed"),
     "agent": ("observation_space", "action_space", "seed", "device", "frames", "frame_stack", "num_envs", "steps"),
     "bonus": ("observation_space", "seed", "device", "frames", "steps"),
     "tracker": ("run",),
 }
+"""Arguments that the training loop passes to a constructor that names them. All its other arguments are config keys."""
 
-
-@dataclass(frozen=True)
-class Component:
-    """One group's choice: the class it names and the keys it is made with, checked but not yet made."""
-
-    group: str
-    name: str
-    target: Callable[..., Any]
-    keys: dict[str, Any]
-
-    def build(self, **offered: Any) -> Any:
-        """Make it, from the config's keys and whatever it takes of what the loop offers."""
-        taken = inspect.signature(self.target).parameters.keys() & offered.keys()
-        try:
-            return self.target(**{name: offered[name] for name in taken}, **self.keys)
-        except BadValueError as error:
-            raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
-        except TypeError as error:
-            raise UsageError(f"{self.group}={self.name} cannot be made: {error}") from error
+ELSEWHERE = {"env": ("on_error",)}
+"""Keys of a group that are not arguments of its constructor: the loop uses them."""
 
 
 @dataclass(frozen=True)
 class Eval:
-    """`eval.*`: how often the run is evaluated, in environment steps, over how many episodes, and steps at least."""
+    """`eval.*`.
 
-    every: Positive
+    Attributes:
+        every: Agent steps between evaluations; None: no evaluations.
+        episodes: Episodes per evaluation, played in parallel.
+        steps: Minimum steps per evaluation; more episodes are played until it is reached.
+        max_steps: Maximum steps per episode; None: the environment's own limit, or 10,000 if it has none.
+    """
+
+    every: Positive | None
     episodes: Positive
     steps: NonNegative = 0
+    max_steps: Positive | None = None
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """`checkpoint.*`: how often the run is saved, in environment steps, and how many of the last are kept."""
+    """`checkpoint.*`.
+
+    Attributes:
+        every: Agent steps between checkpoints; None: no checkpoints.
+        keep: Number of newest checkpoints to keep.
+    """
 
     every: Positive | None
     keep: Positive
@@ -82,7 +72,29 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Config:
-    """The keys of every run; `conf/base.yaml` says what each is for."""
+    """The keys of every run. `cfn train --help` shows these explanations.
+
+    Attributes:
+        env: Environment.
+        agent: Agent.
+        bonus: Bonus.
+        tracker: Tracker.
+        steps: Length of the run, in agent steps summed over all environments.
+        seed: Seed of everything random.
+        num_envs: Number of environments stepped together.
+        frame_stack: Images per observation of the agent; bonuses see only the newest image.
+        reward_clip: Bound of the reward that the agent learns from, clip(r_ext + r_int, -reward_clip, reward_clip);
+            None: no clipping.
+        device: Device of the networks; auto: a GPU if available.
+        threads: CPU threads of PyTorch; None: PyTorch's default.
+        eval: Evaluations.
+        outputs: Parent folder of all runs.
+        compile: Whether torch.compile is used for the networks: takes minutes at the start, then runs faster.
+        bf16: Whether forward passes use bfloat16: faster on GPUs that support it, and less precise.
+        checkpoint: Checkpoints.
+        extrinsic_clip: Bound of the environment's reward r_ext before the bonus is added; None: no clipping.
+        on_error: Reaction to an error of an environment: stop with a checkpoint, or reset the environment and continue.
+    """
 
     env: Component
     agent: Component
@@ -100,153 +112,131 @@ class Config:
     compile: bool = False
     bf16: bool = False
     checkpoint: Checkpoint = Checkpoint(every=None, keep=2)
+    extrinsic_clip: PositiveFloat | None = None
     on_error: Literal["stop", "reset"] = "stop"
 
 
 def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
-    """Turn what Hydra composed into a `Config`, or say which key is wrong.
+    """Return the `Config` of a composed config; raise `UsageError` with the key if a value is wrong.
 
     Args:
-        composed: The job's config.
-        choices: Which option was chosen of each group (`hydra.runtime.choices`).
+        composed: Config composed by Hydra.
+        choices: Option chosen in each group (`hydra.runtime.choices`).
     """
     if choices.get("preset") != "paper" and choices.get("experiment") == "none":
         preset = choices.get("preset")
-        raise UsageError(f"preset={preset} belongs to an experiment: add experiment=NAME, or leave it out")
-    for key in OmegaConf.missing_keys(composed):
-        raise UsageError(f"{key} is not set and has no default: add {key}=... to the command")
+        raise UsageError(f"preset={preset} needs an experiment: add experiment=NAME, or leave preset out")
+    require_values(composed)
     return from_values(OmegaConf.to_container(composed, resolve=True), choices)  # type: ignore[arg-type]
 
 
-def from_values(values: dict[str, Any], choices: Mapping[str, Any], trusted: Container[str] | None = None) -> Config:
-    """The `Config` of plain values, without interpolations.
+def require_values(composed: DictConfig, prefix: str = "") -> None:
+    """Raise `UsageError` if a key of a composed config, or of a part of it with this prefix, has no value."""
+    for key in OmegaConf.missing_keys(composed):
+        raise UsageError(schema.not_set(f"{prefix}{key}"))
+
+
+def from_values(
+    values: Mapping[str, Any], choices: Mapping[str, Any], trusted: Collection[str] | None = None
+) -> Config:
+    """Return the `Config` of plain values without interpolations.
 
     Args:
-        values: The values by key, groups nested.
-        choices: Which option was chosen of each group.
-        trusted: For values from a file, which may be anyone's: beside the package's own, the only classes and modules
-            that may be imported. None: any.
+        values: Nested values by key.
+        choices: Option chosen in each group.
+        trusted: For values from a file that may come from a stranger: classes and modules outside this package that may
+            be imported. A module stands for everything defined in it and below it. None: all.
     """
-    values = copy.deepcopy(values)
-    values.pop("suite", None)  # the tables that other keys point into
-    env = values.get("env")
-    values["on_error"] = env.pop("on_error", "stop") if isinstance(env, dict) else "stop"
-    if trusted is not None:
-        _refuse_strangers(values, trusted)
-    for group, offered in OFFERED.items():
-        values[group] = _component(group, str(choices.get(group)), values.get(group), offered)
+    checked: dict[str, Any] = copy.deepcopy(dict(values))
+    checked.pop("suite", None)  # tables that other keys refer to
+    if "on_error" in checked:
+        raise UsageError("on_error is not a key: write env.on_error")
+    env = checked.get("env")
+    on_error = env.get("on_error", "stop") if isinstance(env, dict) else "stop"
     hint = get_type_hints(Config, include_extras=True)["on_error"]
-    values["on_error"] = _checked_value("env.on_error", hint, values["on_error"])
-    config = Config(**_checked(Config, values, prefix=""))
+    checked["on_error"] = schema.checked_value("env.on_error", hint, on_error)
+    if trusted is not None:
+        _refuse_untrusted(checked, trusted)
+    for group in OFFERED:
+        checked[group] = component(group, checked.get(group), choices)
+    config = Config(**schema.checked(Config, checked, prefix=""))
     if config.num_envs > config.steps:
         raise UsageError(f"num_envs={config.num_envs}: should be at most steps={config.steps}")
     return config
 
 
-def _refuse_strangers(values: Mapping[str, Any], trusted: Container[str]) -> None:
-    """Refuse to import what a file names, unless it is of this package or the user trusts it."""
+def component(group: str, values: Any, choices: Mapping[str, Any]) -> Component:
+    """Return the checked option of a group.
+
+    Args:
+        group: Config group.
+        values: Keys of the chosen option.
+        choices: Option chosen in each group.
+    """
+    elsewhere = ELSEWHERE.get(group, ())
+    if isinstance(values, dict):
+        values = {key: value for key, value in values.items() if key not in elsewhere}
+    return schema.component(group, str(choices.get(group)), values, OFFERED[group], elsewhere)
+
+
+def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> None:
+    """Raise `UsageError` if a config from a file would import something outside this package that is not trusted."""
+    foreign: dict[str, str] = {}
     for group in OFFERED:
         keys = values.get(group)
-        target = str(keys.get("_target_")) if isinstance(keys, dict) else None
+        if not isinstance(keys, dict) or "_target_" not in keys:
+            continue  # names nothing to import, and is refused later
+        target = str(keys["_target_"])
         configs = [yaml.safe_load(path.read_text(encoding="utf-8")) or {} for path in (CONF / group).glob("*.yaml")]
         if target not in [config["_target_"] for config in configs if "_target_" in config]:
-            _require_trust(f"{group}._target_", str(target), trusted)
-    module, colon, _ = str(values["env"].get("id", "")).partition(":")
-    if colon:  # Gymnasium imports what stands before it
-        _require_trust("env.id", module, trusted)
+            foreign[f"{group}._target_"] = target
+    env = values.get("env")
+    module, colon, _ = str(env.get("id", "") if isinstance(env, dict) else "").partition(":")
+    if colon:  # Gymnasium imports the module before it
+        foreign["env.id"] = module
+    refused = {key: name for key, name in foreign.items() if not _is_trusted(name, trusted)}
+    if refused:
+        raise UsageError(_ask_for_trust(refused))
+    for key, name in foreign.items():
+        if key != "env.id" and name not in trusted:  # its module is trusted, but a module also has what it imports
+            origin = getattr(schema.locate(key, name), "__module__", None)
+            if not _is_trusted(str(origin), trusted):
+                raise UsageError(f"{key}={name} is part of {origin}: if you trust it, add --trust {name}")
 
 
-def _require_trust(key: str, name: str, trusted: Container[str]) -> None:
-    if name not in trusted:
-        raise UsageError(f"{key}={name} is not of this package: if you trust it, add --trust {name}")
+def _is_trusted(name: str, trusted: Collection[str]) -> bool:
+    return any(name == other or name.startswith(f"{other}.") for other in trusted)
 
 
-def _component(group: str, name: str, values: Any, offered: tuple[str, ...]) -> Component:
-    if not isinstance(values, dict) or "_target_" not in values:
-        raise UsageError(f"{group}={name} has no _target_: its YAML must name the class that it configures")
-    path = values.pop("_target_")
-    try:
-        target = get_object(path)
-    except Exception as error:  # whatever a user's own module may do when it is imported
-        reason = " ".join(str(error).split())
-        raise UsageError(f"{group}._target_={path} cannot be imported: {reason}") from error
-    if not callable(target):
-        raise UsageError(f"{group}._target_={path} is not a class or a function")
-    return Component(group, name, target, _checked(target, values, prefix=f"{group}.", offered=offered))
-
-
-def _checked(
-    target: Callable[..., Any], values: dict[str, Any], prefix: str, offered: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """Check `values` against the signature of `target`, whose `offered` arguments are not keys."""
-    try:
-        hints = get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
-    except (NameError, TypeError, AttributeError):  # annotations that mean nothing at run time
-        hints = {}
-    try:
-        signature = inspect.signature(target)
-    except ValueError as error:
-        raise UsageError(f"{prefix}_target_: the keys of {target} cannot be told") from error
-    parameters = {name: p for name, p in signature.parameters.items() if name not in offered}
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    for name in values:
-        if name not in parameters and not takes_any:
-            raise UsageError(unknown_key(prefix + name, parameters))
-    for name, p in parameters.items():
-        if name not in values and p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
-            raise UsageError(f"{prefix}{name} is not set and has no default: add {prefix}{name}=... to the command")
-    return {name: _checked_value(prefix + name, hints.get(name, Any), value) for name, value in values.items()}
-
-
-def _checked_value(key: str, hint: Any, value: Any) -> Any:
-    if isinstance(hint, type) and is_dataclass(hint):
-        if isinstance(value, hint):
-            return value
-        if not isinstance(value, dict):
-            raise UsageError(f"{key}={value}: should be a group of keys ({', '.join(f.name for f in fields(hint))})")
-        return hint(**_checked(hint, value, key + "."))
-    try:
-        checked = TypeAdapter(hint).validate_python(value)
-    except ValidationError as error:
-        wanted = dict.fromkeys(re.sub("^(Input|Value) should | after validation", "", e["msg"]) for e in error.errors())
-        raise UsageError(f"{key}={value}: should {' or '.join(wanted).replace(' or be ', ' or ')}") from error
-    if isinstance(value, bool) and not isinstance(checked, bool):
-        raise UsageError(f"{key}={value}: should be a number, not true or false")
-    return checked
-
-
-def unknown_key(key: str, known: Iterable[Any]) -> str:
-    """A sentence on a key that does not exist, with those that do."""
-    *parents, name = key.split(".")
-    where = ".".join(parents)
-    options = sorted(str(option) for option in known if option != "_target_")
-    close = difflib.get_close_matches(name, options, n=1)
-    guess = f" (did you mean {'.'.join([*parents, close[0]])}?)" if close else ""
-    if not options:
-        return f"{key} is not a key{guess}: {where} has none"
-    return f"{key} is not a key{guess}: the keys {f'of {where} ' if where else ''}are {', '.join(options)}"
+def _ask_for_trust(names: Mapping[str, str]) -> str:
+    """Return a sentence on all names (by key) that are not trusted yet."""
+    shown = ", ".join(f"{key}={name}" for key, name in names.items())
+    needed = list(dict.fromkeys(names.values()))
+    modules = list(dict.fromkeys(name.rpartition(".")[0] or name for name in needed))
+    flags = " ".join(f"--trust {name}" for name in needed)
+    if len(names) == 1:
+        return f"{shown} is not part of this package: if you trust it, add {flags}"
+    shorter = f" (or {' '.join(f'--trust {m}' for m in modules)})" if len(modules) < len(needed) else ""
+    return f"{shown} are not part of this package: if you trust them, add {flags}{shorter}"
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """Key and value of `key=value`, as Hydra reads them."""
+    """Return key and value of `key=value`, parsed by Hydra's rules."""
     try:
         override = OverridesParser.create().parse_override(text)
         if override.is_sweep_override():
-            raise UsageError(f"{text}: several values are a sweep, and this is one run")
+            raise UsageError(f"{text}: several values would be a sweep, but this is one run")
         return override.get_key_element(), override.value()
     except HydraException as error:
         raise UsageError(f"{text}: this is not of the form key=value {QUOTE}") from error
 
 
-def run_folder(time: str, *, _root_: DictConfig) -> str:
-    """The resolver behind `hydra.run.dir` and `hydra.sweep.subdir`: the run's folder, below `outputs`."""
-    hydra, env = _root_.hydra, _root_.get("env") or {}
-    swept = hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else ""
-    env_id = None if OmegaConf.is_missing(env, "id") else env.get("id")
-    folder = naming.folder(hydra.runtime.choices, env_id, time, swept, _root_.seed)
-    return str(naming.unused(Path(str(_root_.outputs)), folder))
-
-
-OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)
-# ${cfn_equal:a,b}: lets one key follow from another's value.
+# ${cfn_equal:a,b} and ${cfn_if:condition,a,b}: derive one key from the value of another.
 OmegaConf.register_new_resolver("cfn_equal", lambda a, b: a == b, replace=True)
+OmegaConf.register_new_resolver("cfn_if", lambda condition, a, b: a if condition else b, replace=True)
+
+# The default `open_groups` of conf/config.yaml. Hydra refuses keys that no YAML file lists, unless they are marked with
+# a +. In these groups it accepts all keys, and the constructor decides, for each run of a sweep and its own choices.
+ConfigStore.instance().store(
+    "open_groups", OmegaConf.create({group: OmegaConf.create({}, flags={"struct": False}) for group in OFFERED})
+)

@@ -1,12 +1,12 @@
-"""The errors a user can cause. Each is one sentence: what is wrong, which key, what would be right."""
+"""Errors that a user can cause. Each is one sentence: what is wrong, with the key or path, and what to do."""
 
 
 class UsageError(Exception):
-    """Something the user asked for cannot be; the message is shown as it is, without a traceback."""
+    """A request that cannot be fulfilled. The message is shown without a traceback."""
 
 
 class BadValueError(UsageError, ValueError):
-    """A constructor's argument is impossible. `cfn train` puts the group's name before the key."""
+    """An impossible value of a constructor argument. `cfn train` adds the group's name to the key."""
 
     def __init__(self, key: str, sentence: str) -> None:
         super().__init__(key, sentence)

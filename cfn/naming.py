@@ -1,49 +1,75 @@
-"""What runs are called: their folders, and the settings of which they are repetitions."""
+"""Names of runs: their folders, and the settings that seeds repeat."""
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Where, how long and how closely a run is watched changes nothing in it, and a seed is what repetitions differ in.
 NOT_A_SETTING = {"seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra"}
-# Every folder's path says these.
-_IN_EVERY_FOLDER = {"env", "agent", "bonus", "env.id", "seed"}
+"""Keys and groups that do not distinguish settings: they do not affect learning, or repetitions differ in them."""
+KEY_IN_NAME = {"gym": "id", "atari": "game"}
+"""Key of an environment that is part of its name, by option: these options stand for many environments."""
+
+_SETTING_LENGTH = 120
+"""Letters in the name of a setting: W&B rejects groups with names longer than 128."""
+_FOLDER_LENGTH = 150
+"""Letters in the name of a folder: most file systems allow 255 bytes."""
 
 
-def environment(choice: str, env_id: str | None) -> str:
-    """What the environment is called: the option's name, or the id of an environment that `env=gym` took."""
-    return re.sub(r"[^\w.-]", "-", str(env_id)) if choice == "gym" and env_id else choice
-
-
-def setting(choices: Mapping[str, Any], env_id: str | None, overrides: Iterable[str]) -> str:
-    """A run's setting without its seed, in words: runs that share it are repetitions of each other."""
-    label = f"{environment(choices['env'], env_id)}/{choices['agent']}-{choices['bonus']}"
-    return _shortened(" ".join([label, *_kept(overrides, _IN_EVERY_FOLDER)]), 120)
-
-
-def folder(choices: Mapping[str, Any], env_id: str | None, time: str, swept: str, seed: Any) -> Path:
-    """<env>/<agent>-<bonus>/<date-time>/seed=<n>; the seeds of one setting sit side by side.
+def environment(choice: str, keys: Mapping[str, Any]) -> str:
+    """Return the name of an environment: the chosen option, `atari-<game>`, or the Gymnasium id.
 
     Args:
-        choices: Which option was chosen of each group.
-        env_id: The id of an environment that `env=gym` takes.
-        time: When the command was given.
-        swept: In a sweep, this run's values of the keys that are swept, `key=value,...`: they follow the time.
-        seed: The run's seed.
+        choice: Option chosen in the group `env`.
+        keys: Config keys of the environment.
     """
-    values = [
-        value for value in re.split(r",(?=[\w.+/@~]+=)", swept) if value.partition("=")[0] not in _IN_EVERY_FOLDER
-    ]
-    moment = ",".join([time, *filter(None, values)]).replace("/", "-")
+    value = keys.get(KEY_IN_NAME.get(choice, ""))
+    if not value:
+        return choice
+    return re.sub(r"[^\w.-]", "-", str(value) if choice == "gym" else f"{choice}-{value}")
+
+
+def setting(choices: Mapping[str, Any], env: Mapping[str, Any], overrides: Iterable[str]) -> str:
+    """Return the name of a run's setting; runs that share it differ only in their seeds.
+
+    In a long name, a key that begins with a dot is in the group of the key before it. If the name is still too long,
+    it has the number of the keys that are left out, and a checksum of them all.
+
+    Args:
+        choices: Option chosen in each group.
+        env: Config keys of the environment.
+        overrides: Overrides of the command line.
+    """
+    kept = []
+    for override in sorted(o.lstrip("+~") for o in overrides):
+        key = override.partition("=")[0].partition("@")[0]
+        if key not in _in_every_folder(choices) and re.split("[./]", key)[0] not in NOT_A_SETTING:
+            kept.append(override)
+    label = f"{environment(str(choices['env']), env)}/{choices['agent']}-{choices['bonus']}"
+    return _joined(label, kept, " ", "and {} more key{} ({})", _SETTING_LENGTH)
+
+
+def folder(choices: Mapping[str, Any], env: Mapping[str, Any], time: str, swept: str, seed: Any) -> Path:
+    """Return <env>/<agent>-<bonus>/<date-time>/seed=<n>; the seeds of one setting are side by side.
+
+    Args:
+        choices: Option chosen in each group.
+        env: Config keys of the environment.
+        time: Start of the command.
+        swept: Values of the swept keys in this run of a sweep, as `key=value,...`; they follow the time.
+        seed: Seed of the run.
+    """
+    pairs = [pair.replace("/", "-") for pair in re.split(r",(?=[\w.+/@~]+=)", swept) if pair]
+    pairs = [pair for pair in pairs if pair.partition("=")[0] not in _in_every_folder(choices)]
+    moment = _joined(time.replace("/", "-"), pairs, ",", "and-{}-more-key{}-{}", _FOLDER_LENGTH)
     seed = int(seed) if isinstance(seed, float) and seed.is_integer() else seed
     pair = f"{choices['agent']}-{choices['bonus']}"
-    return Path(environment(str(choices["env"]), env_id), pair, _shortened(moment, 150), f"seed={seed}")
+    return Path(environment(str(choices["env"]), env), pair, moment, f"seed={seed}")
 
 
 def unused(root: Path, folder: Path) -> Path:
-    """The folder, or if there is one of that name (of a run begun in the same second), one that counts on."""
+    """Return the folder, with a number added if it exists already (two runs may start in the same second)."""
     number, path = 1, folder
     while (root / path).exists():
         number += 1
@@ -51,17 +77,49 @@ def unused(root: Path, folder: Path) -> Path:
     return path
 
 
-def _kept(overrides: Iterable[str], excluded: set[str]) -> list[str]:
-    """The overrides that say something of the setting, in the order of their keys."""
-    kept = []
-    for override in sorted(o.lstrip("+~") for o in overrides):
-        key = override.partition("=")[0].partition("@")[0]
-        if key not in excluded and re.split("[./]", key)[0] not in NOT_A_SETTING:
-            kept.append(override)
-    return kept
+def _in_every_folder(choices: Mapping[str, Any]) -> set[str]:
+    """Return the keys that the path of every run folder contains."""
+    return {"env", "agent", "bonus", "seed", f"env.{KEY_IN_NAME.get(str(choices['env']))}"}
 
 
-def _shortened(name: str, limit: int) -> str:
-    """Without characters that shells and file systems mind; a name over the limit ends in a checksum instead."""
-    name = re.sub(r"[^\w.=,/ +-]", "-", name)
-    return name if len(name) <= limit else f"{name[: limit - 9]}-{zlib.crc32(name.encode()):08x}"
+def _joined(start: str, pairs: Sequence[str], separator: str, rest: str, limit: int) -> str:
+    """Return a name of at most `limit` letters; different pairs have different names.
+
+    Args:
+        start: First part of the name.
+        pairs: Further parts, as `key=value`.
+        separator: Text between parts.
+        rest: Last part of a name that lacks some pairs: formatted with their number, a plural s and a checksum.
+        limit: Largest number of letters.
+    """
+    for parts in (pairs, _without_repeated_groups(pairs)):
+        name = _safe(separator.join([start, *parts]))
+        if len(name) <= limit:
+            return name
+    start, checksum = start[: limit // 2], f"{zlib.crc32(separator.join([start, *pairs]).encode()):08x}"
+
+    def with_some(kept: Sequence[str]) -> str:
+        left_out = len(pairs) - len(kept)
+        last = rest.format(left_out, "s" * (left_out != 1), checksum)
+        return separator.join([_safe(separator.join([start, *_without_repeated_groups(kept)])), last])
+
+    kept: list[str] = []
+    for pair in pairs:
+        kept += [pair] if len(with_some([*kept, pair])) <= limit else []
+    return with_some(kept)
+
+
+def _without_repeated_groups(pairs: Sequence[str]) -> list[str]:
+    """Return `bonus.a=1`, `bonus.b=2` as `bonus.a=1`, `.b=2`: a group is named only where it begins."""
+    shown, before = [], ""
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        group = key.rpartition(".")[0]
+        shown.append(f"{key.removeprefix(group) if group == before else key}{equals}{value}")
+        before = group
+    return shown
+
+
+def _safe(text: str) -> str:
+    """Return a text without special characters of shells and file systems."""
+    return re.sub(r"[^\w.=,/ +-]", "-", text)

@@ -1,7 +1,6 @@
-"""Types that several pieces share.
+"""Types shared by several parts.
 
-The ranges in annotations such as `size: Positive` are the config's schema: what a constructor declares is what
-`cfn train` checks before anything starts.
+Ranges in annotations such as `size: Positive` are the schema of the config: `cfn train` checks them before it starts.
 """
 
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ Array = npt.NDArray[Any]
 Metrics = dict[str, float]
 
 State = tuple[int, ...]
-"""The true state of an environment (`info["state"]`), by which visits are counted."""
+"""True state of an environment (`info["state"]`); visits are counted per true state."""
 
 Positive = Annotated[int, Ge(1)]
 NonNegative = Annotated[int, Ge(0)]

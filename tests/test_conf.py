@@ -14,6 +14,7 @@ OPTIONS = {
     group: sorted(path.stem for path in (CONF / group).glob("*.yaml"))
     for group in (*GROUPS, "tracker", "experiment", "preset")
 }
+OPTIONS["agent"].remove("auto")  # stands for others: tests/launch/test_composed.py
 
 
 @pytest.mark.parametrize("chosen", list(product(*(OPTIONS[group] for group in GROUPS))), ids="-".join)
@@ -41,6 +42,7 @@ def test_any_tracker_will_do(tracker):
     assert composed(f"tracker={tracker}")[0].tracker.name == tracker
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("preset", OPTIONS["preset"])
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_what_an_experiment_sweeps_composes(experiment, preset):
@@ -79,14 +81,14 @@ GRIDWORLD_TABLES = {  # the columns "Gridworld" of the paper's Appendix D, and w
         "gamma": 0.99, "lr": 1.25e-4, "n_step": 3, "min_size": 1000, "atoms": 51, "vmin": -10, "vmax": 10,
         "batch_size": 32, "capacity": 1_000_000, "update_period": 1, "target_period": 500, "epsilon": 0.001,
         "epsilon_decay": 1000, "eval_epsilon": 0.001, "double": False, "dueling": False, "noisy": False,
-        "channels": [32, 64, 64], "hidden": [512],
+        "channels": [32, 64, 64], "hidden": [512], "timeout_is_terminal": True,
     },
     "cfn": {
         "scale": 0.01, "normalize": True, "lr": 1e-4, "capacity": 1_000_000, "batch_size": 1024, "update_period": 1,
         "d": 20, "alpha": 0.5, "min_size": 1000, "prioritize": True, "prior": True, "flips": "rademacher",
     },
-    "rnd": {"scale": 1e-4, "lr": 1e-4},
-    "pixelcnn": {"scale": 0.5, "gain_scale": 0.5, "lr": 1e-4, "side": 42},
+    "rnd": {"scale": 1e-4, "lr": 1e-4, "inputs": "published"},
+    "pixelcnn": {"scale": 0.5, "gain_scale": 0.5, "lr": 1e-4, "side": 42, "gate": "sum"},
 }  # fmt: skip
 ATARI_TABLES = {  # the columns "Atari", likewise
     "rainbow": GRIDWORLD_TABLES["rainbow"] | {
@@ -95,8 +97,8 @@ ATARI_TABLES = {  # the columns "Atari", likewise
     "cfn": GRIDWORLD_TABLES["cfn"] | {
         "normalize": False, "lr": 1e-5, "capacity": 20_000_000, "batch_size": 512, "update_period": 4,
     },
-    "rnd": {"scale": 5e-5, "lr": 1e-4},
-    "pixelcnn": {"scale": 0.1, "gain_scale": 1.0, "lr": 1e-4, "side": 42},
+    "rnd": {"scale": 5e-5, "lr": 1e-4, "inputs": "published"},
+    "pixelcnn": {"scale": 0.1, "gain_scale": 1.0, "lr": 1e-4, "side": 42, "gate": "sum"},
 }  # fmt: skip
 
 
@@ -109,7 +111,8 @@ def test_atari_has_values_of_its_own():
     for name, table in ATARI_TABLES.items():
         config, _ = composed("env=montezuma", *chosen(name))
         assert_table(config, name, table)
-        assert (config.frame_stack, config.reward_clip, config.steps) == (4, 1, 50_000_000)
+        assert (config.frame_stack, config.extrinsic_clip, config.steps) == (4, 1, 50_000_000)
+        assert config.reward_clip == (None if name == "rnd" else 1), "published runs clip the sum, but not with RND"
         assert (config.eval.every, config.eval.steps) == (250_000, 125_000)
         assert config.env.keys == {"game": "MontezumaRevenge", "sticky": 0.25, "max_steps": 27_000}
 
@@ -124,7 +127,9 @@ def test_an_environment_of_the_paper_brings_the_papers_values(env, name):
     """Visual Taxi has no column of its own: only bonuses are trained there, with Gridworld's values."""
     config, _ = composed(f"env={env}", *chosen(name))
     assert_table(config, name, GRIDWORLD_TABLES[name])
-    assert (config.frame_stack, config.reward_clip) == (1, 1)
+    assert (config.frame_stack, config.extrinsic_clip) == (1, None)
+    assert config.reward_clip == (None if name == "rnd" else 1), "published runs clip the sum, but not with RND"
+    assert config.eval.steps == 1000
 
 
 @pytest.mark.parametrize("env", ["taxi5", "taxi10"])
@@ -146,8 +151,29 @@ def test_a_command_goes_before_a_suite():
 
 def test_any_gymnasium_environment_has_no_clip_and_no_oracle():
     config, _ = composed("env=gym", "env.id=CartPole-v1")
-    assert config.reward_clip is None
+    assert (config.extrinsic_clip, config.reward_clip) == (None, None)
     assert config.bonus.name == "none"
+
+
+def test_outside_the_paper_methods_are_as_their_own_papers_describe_them():
+    rainbow, _ = composed("env=gym", "env.id=CartPole-v1", "bonus=rnd")
+    assert rainbow.agent.keys["timeout_is_terminal"] is False
+    assert rainbow.bonus.keys["inputs"] == "standard"
+    sac, _ = composed("env=gym", "env.id=Pendulum-v1")
+    assert (sac.agent.keys["target"], sac.agent.keys["keep_cut_windows"]) == ("standard", True)
+    pixelcnn, _ = composed("env=gym", "env.id=CartPole-v1", "bonus=pixelcnn")
+    assert pixelcnn.bonus.keys["gate"] == "product"
+
+
+@pytest.mark.parametrize("experiment", ["gridworld_counts", "gridworld_ablation", "zero_flips"])
+def test_figures_2_3_10_and_11_are_of_rainbow_as_published_and_a_random_policy_on_request(experiment):
+    assert composed(f"experiment={experiment}")[0].agent.name == "rainbow"
+    assert composed(f"experiment={experiment}", "agent=random")[0].agent.name == "random"
+    assert composed("experiment=taxi_counts")[0].agent.name == "random"
+
+
+def test_the_ablation_runs_250_000_steps():
+    assert composed("experiment=gridworld_ablation")[0].steps == 250_000
 
 
 @pytest.mark.parametrize(("preset", "seeds", "size"), [("paper", "range(10)", 42), ("mini", "range(3)", 21)])
@@ -173,10 +199,11 @@ def test_noise_lengthens_episodes():
 
 SAC = {  # what is the same in the columns "Fetch", "Adroit" and "Ant", and what the published runs add
     "gamma": 0.99, "n_step": 3, "min_size": 10_000, "batch_size": 256, "capacity": 1_000_000, "update_period": 1,
-    "tau": 0.005, "hidden": [256, 256],
+    "tau": 0.005, "hidden": [256, 256], "target": "dopamine", "init": "glorot", "clamp_log_std": False,
+    "keep_cut_windows": False,
 }  # fmt: skip
 CFN = GRIDWORLD_TABLES["cfn"] | {"normalize": False, "hidden": [400, 300]}
-RND = {"scale": 5e-5, "lr": 1e-4}
+RND = {"scale": 5e-5, "lr": 1e-4, "inputs": "published"}
 FETCH_TABLES = {
     "sac": SAC | {"lr": 3e-4, "reward_scale": 1},
     "cfn": CFN | {"scale": 0.001, "lr": 1e-4},
@@ -200,7 +227,7 @@ def continuous(env, name, table):
     assert config.agent.name == "sac"
     keys = (config.agent if name == "sac" else config.bonus).keys
     assert {key: keys[key] for key in table} == table
-    assert config.reward_clip == 1
+    assert (config.extrinsic_clip, config.reward_clip) == (None, 1)
     return config
 
 
@@ -208,7 +235,7 @@ def continuous(env, name, table):
 @pytest.mark.parametrize("name", FETCH_TABLES)
 def test_a_fetch_task_brings_sac_and_the_papers_values(task, name):
     config = continuous(f"fetch_{task}", name, FETCH_TABLES[name])
-    assert (config.steps, config.eval.every) == (2_000_000, 1_000)
+    assert (config.steps, config.eval.every, config.eval.steps) == (2_000_000, 1_000, 1_000)
     assert config.env.keys == {"task": task, "mode": "default", "max_steps": 50, "bin": 0.025}
 
 
@@ -224,15 +251,15 @@ def test_a_fetch_task_brings_sac_and_the_papers_values(task, name):
 @pytest.mark.parametrize("name", ADROIT_TABLES)
 def test_an_adroit_task_brings_sac_and_the_papers_values(task, mode, steps, width, name):
     config = continuous(task, name, ADROIT_TABLES[name])
-    assert (config.steps, config.eval.every) == (steps, 10_000)
+    assert (config.steps, config.eval.every, config.eval.steps) == (steps, 10_000, 10_000)
     assert config.env.keys == {"task": task, "mode": mode, "max_steps": 200, "bin": width}
 
 
 @pytest.mark.parametrize("name", ANT_TABLES)
 def test_the_ant_brings_sac_and_the_papers_values(name):
     config = continuous("antmaze", name, ANT_TABLES[name])
-    assert (config.steps, config.eval.every) == (4_000_000, 10_000)
-    assert config.env.keys == {"max_steps": 1000, "bin": 0.2}
+    assert (config.steps, config.eval.every, config.eval.steps) == (4_000_000, 10_000, 10_000)
+    assert config.env.keys == {"max_steps": 1000, "bin": 0.2, "goal": "run"}
 
 
 def test_figures_5_and_6_are_fourteen_tasks_by_three_methods_by_nine_seeds():

@@ -6,7 +6,7 @@ import pytest
 from annotated_types import Ge
 from omegaconf import OmegaConf
 
-from cfn.config import Component, check, unknown_key
+from cfn.config import Component, check, from_values
 from cfn.errors import BadValueError, UsageError
 
 CHOICES = {
@@ -89,10 +89,10 @@ def test_numbers_may_be_written_as_people_do():
         (
             "env.sizee",
             3,
-            r"^env\.sizee is not a key \(did you mean env\.size\?\): the keys of env are mode, names, noise, size$",
+            r"^env\.sizee is not a key \(did you mean env\.size\?\): the keys of env=mine are mode, names, noise,",
         ),
         ("env.render_mode", "human", r"^env\.render_mode is not a key"),
-        ("agent.lr", 1, r"^agent\.lr is not a key: agent has none"),
+        ("agent.lr", 1, r"^agent\.lr is not a key: agent=random has no keys"),
         ("steps", -1, r"^steps=-1: should be greater than or equal to 1"),
         ("steps", True, r"^steps=True: should be a number"),
         ("num_envs", 0, r"^num_envs=0: should be greater"),
@@ -102,10 +102,11 @@ def test_numbers_may_be_written_as_people_do():
         ("eval.every", 0, r"^eval\.every=0: should be greater"),
         ("eval.evry", 5, r"^eval\.evry is not a key \(did you mean eval\.every\?\)"),
         ("stepz", 5, r"^stepz is not a key \(did you mean steps\?\)"),
+        ("on_error", "reset", r"^on_error is not a key: write env\.on_error$"),
         ("env._target_", "no.such.thing", r"^env\._target_=no\.such\.thing cannot be imported"),
         ("env._target_", "cfn.envs.generic.make", r"^env\.id is not set"),
         ("env", {"size": 3}, r"^env=mine has no _target_"),
-        ("eval", 5, r"^eval=5: should be a group of keys \(every, episodes, steps\)"),
+        ("eval", 5, r"^eval=5: should be a group of keys \(every, episodes, steps, max_steps\)"),
         ("eval", None, r"^eval=None: should be a group of keys"),
         ("env", None, r"^env=mine has no _target_"),
         ("env._target_", "cfn.types.Metrics.nope", r"cannot be imported"),
@@ -122,7 +123,7 @@ def test_what_is_wrong_is_named(key, value, message):
 
 
 def test_a_preset_needs_an_experiment():
-    with pytest.raises(UsageError, match="preset=mini belongs to an experiment"):
+    with pytest.raises(UsageError, match="preset=mini needs an experiment"):
         check(compose(), {**CHOICES, "preset": "mini"})
     check(compose(), {**CHOICES, "preset": "mini", "experiment": "random_walk"})
 
@@ -133,5 +134,56 @@ def test_what_a_constructor_refuses_carries_its_full_key():
         component.build()
 
 
-def test_an_unknown_key_of_the_whole_is_told_without_a_group():
-    assert unknown_key("a", ["b", "c"]) == "a is not a key: the keys are b, c"
+FOREIGN = {
+    "env": {"_target_": "mine.envs.Corridor"},
+    "agent": {"_target_": "mine.Agent"},
+    "bonus": {"_target_": "my.B"},
+}
+
+
+def values(**changes):
+    return OmegaConf.to_container(compose(), resolve=True) | changes
+
+
+def test_all_names_that_need_trust_are_asked_for_at_once():
+    with pytest.raises(UsageError) as refused:
+        from_values(values(**FOREIGN), CHOICES, trusted=[])
+    assert str(refused.value) == (
+        "env._target_=mine.envs.Corridor, agent._target_=mine.Agent, bonus._target_=my.B are not part of this package: "
+        "if you trust them, add --trust mine.envs.Corridor --trust mine.Agent --trust my.B"
+    )
+    with pytest.raises(UsageError, match=r"^bonus\._target_=my\.B is not part of this package: .* add --trust my\.B$"):
+        from_values(values(**FOREIGN), CHOICES, trusted=["mine"])
+
+
+@pytest.mark.parametrize("env", [None, 3, {}, {"size": 3}], ids=str)
+def test_an_option_that_names_no_class_needs_no_trust_and_is_refused(env):
+    for changed in (values(env=env), {key: value for key, value in values().items() if key != "env"}):
+        with pytest.raises(UsageError, match=r"^env=mine has no _target_"):
+            from_values(changed, CHOICES, trusted=[])
+
+
+def test_names_of_one_module_can_be_trusted_together():
+    target = f"{Mine.__module__}.Mine"
+    both = {"env": {"_target_": target}, "bonus": {"_target_": f"{Mine.__module__}.Other"}}
+    with pytest.raises(UsageError, match=rf"\(or --trust {Mine.__module__}\)$"):
+        from_values(values(**both), CHOICES, trusted=[])
+    assert from_values(values(), CHOICES, trusted=[Mine.__module__]).env.target.__name__ == "Mine"
+    assert from_values(values(), CHOICES, trusted=[target]).env.target.__name__ == "Mine"
+    with pytest.raises(UsageError, match="is not part of this package"):
+        from_values(values(), CHOICES, trusted=[Mine.__module__[:-1]])
+
+
+def test_a_trusted_module_does_not_stand_for_what_it_imports():
+    imported = {"env": {"_target_": f"{Mine.__module__}.UsageError"}}
+    with pytest.raises(
+        UsageError, match=r"UsageError is part of cfn\.errors: if you trust it, add --trust .*UsageError$"
+    ):
+        from_values(values(**imported), CHOICES, trusted=[Mine.__module__])
+
+
+def test_the_module_before_an_id_needs_trust():
+    gym = {"env": {"_target_": "cfn.envs.generic.make", "id": "mine:Corridor-v0"}}
+    with pytest.raises(UsageError, match=r"^env\.id=mine is not part of this package: .* add --trust mine$"):
+        from_values(values(**gym), CHOICES, trusted=[])
+    assert from_values(values(**gym), CHOICES, trusted=["mine"]).env.keys == {"id": "mine:Corridor-v0"}

@@ -49,5 +49,5 @@ def test_their_states_can_be_taken_over():
 def test_a_position_that_numpy_would_not_look_at_is_refused(position):
     states = copy.deepcopy(seeding.global_states(CPU))
     states["numpy"]["state"]["pos"] = position
-    with pytest.raises(ValueError, match="the state of NumPy's generator is none"):
+    with pytest.raises(ValueError, match="invalid state of NumPy's generator"):
         seeding.set_global_states(states, CPU)

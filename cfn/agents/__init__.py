@@ -1,1 +1,1 @@
-"""Agents: what acts, and learns from extrinsic plus intrinsic reward."""
+"""Agents: they act, and learn from the sum of extrinsic and intrinsic reward."""

@@ -1,24 +1,24 @@
-"""What the loop asks of an agent."""
+"""Interface of an agent, as the training loop uses it."""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
 from torch import nn
 
-from cfn.device import Measured
+from cfn.nn.device import Measured
 from cfn.types import Array
 
 
 class Agent(ABC):
-    """Acts on batches of observations and learns from what came of it.
+    """Acts on batches of observations and learns from the transitions that follow.
 
-    The loop offers a constructor `observation_space`, `action_space`, `seed`, `device` and more (`config.OFFERED`), of
-    which it takes what it names; its other arguments are the keys of the agent's config, with the paper's defaults,
-    and their annotations the schema.
+    The loop offers `observation_space`, `action_space`, `seed`, `device` and more (`config.OFFERED`); a constructor
+    receives those that it names. Its other arguments are the keys of the agent's config: their defaults are the
+    paper's values, and their annotations are the schema.
 
     Attributes:
         update_period: Environment steps per call of `update`.
-        full_bytes: What its replay buffer can grow to.
+        full_bytes: Size of the full replay buffer, in bytes.
     """
 
     update_period: int = 1
@@ -26,12 +26,12 @@ class Agent(ABC):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Those that learn, and those that follow them: what the keys `compile` and `bf16` are for."""
+        """Trained networks and their target networks; the keys `compile` and `bf16` apply to them."""
         return ()
 
     @abstractmethod
     def act(self, observations: Array, explore: bool = True) -> Array:
-        """Choose an action for each observation. With `explore=False`, as evaluations ask, training is not touched."""
+        """Choose an action for each observation; with `explore=False` (evaluation), training is not affected."""
 
     def observe(
         self,
@@ -42,24 +42,21 @@ class Agent(ABC):
         terminated: Array,
         truncated: Array,
     ) -> None:
-        """Take in one transition per environment, with the reward that is to be learned from."""
+        """Store one transition per environment; `rewards` are the rewards to learn from."""
 
     def cut(self, which: Array) -> None:
-        """The episodes of these environments (True) are cut off where they are, as if truncated by the step before.
+        """End the current episodes of these environments (True), as if the previous step had truncated them.
 
-        That happens when a run is resumed and an environment cannot be brought back to where it was.
+        The loop calls this when a run is resumed and an environment cannot be restored to its saved position.
         """
 
     def update(self) -> Measured:
-        """Learn for one step. Returns what is worth logging, such as `agent/loss`."""
+        """Take one learning step, and return metrics to log, such as `agent/loss`."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the agent would need to go on as if nothing had happened.
-
-        What only learning needs, such as a replay buffer, is under the key `memory`, and may be missing when loaded.
-        """
+        """Return the agent's state, with the parts that only learning needs (a replay buffer) under `memory`."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore a state; its `memory` may be missing, for an agent that only acts."""

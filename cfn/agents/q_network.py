@@ -1,4 +1,4 @@
-"""Rainbow's network: distributions of returns for each action, from images or vectors."""
+"""Network of Rainbow: a return distribution for each action, from images or vectors."""
 
 import math
 from collections.abc import Sequence
@@ -8,20 +8,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cfn import nets
-from cfn.device import send
+from cfn.nn import networks
+from cfn.nn.device import send
 
 
 class NoisyLinear(nn.Linear):
-    """A linear layer with factorised Gaussian noise in place of epsilon (Fortunato et al., 2018).
+    """Linear layer with factorised Gaussian noise, which replaces epsilon-greedy exploration (Fortunato et al., 2018).
 
-    Noise is drawn by `redraw`, and switched off, as for evaluations, by `noise_on = False`. Means begin as PyTorch's
-    linear layers do: uniform within 1 / sqrt(inputs).
+    `redraw` draws new noise; `noise_on = False` switches noise off, for evaluation. The means are initialised as in
+    PyTorch's linear layers: uniform within 1 / sqrt(inputs).
 
     Args:
-        inputs: Of the layer.
-        outputs: Of the layer.
-        sigma: The noise's initial scale, times 1 / sqrt(inputs).
+        inputs: Number of inputs.
+        outputs: Number of outputs.
+        sigma: Initial scale of the noise, multiplied by 1 / sqrt(inputs).
     """
 
     noise_in: Tensor
@@ -36,13 +36,13 @@ class NoisyLinear(nn.Linear):
         self.noise_on = True
 
     def redraw(self, generator: torch.Generator) -> None:
-        """New noise: f(x) = sign(x) sqrt(|x|) of Gaussian numbers, by input and by output."""
+        """Draw new noise for each input and each output: f(x) = sign(x) sqrt(|x|), with x Gaussian."""
         for noise in (self.noise_in, self.noise_out):
             drawn = send(torch.randn(noise.shape, generator=generator), noise.device)
             noise.copy_(drawn.sign() * drawn.abs().sqrt())
 
     def forward(self, input: Tensor) -> Tensor:
-        """The layer with its noise: the noise of a weight is the product of its input's and its output's."""
+        """Apply the noisy layer; the noise of a weight is the noise of its input times the noise of its output."""
         output = functional.linear(input, self.weight, self.bias)
         if not self.noise_on:
             return output
@@ -51,19 +51,19 @@ class NoisyLinear(nn.Linear):
 
 
 class QNetwork(nn.Module):
-    """Observations to logits (batch, actions, atoms).
+    """Maps observations to logits of shape (batch, actions, atoms).
 
-    Images go through the Nature network's convolutions (Mnih et al., 2015) and hidden layers, vectors through hidden
-    layers alone.
+    Images pass through the convolutions of the Nature network (Mnih et al., 2015) and then through hidden layers;
+    vectors pass through hidden layers only.
 
     Args:
-        space: Observations: stacked images or vectors.
-        actions: How many.
-        atoms: Per distribution.
-        hidden: Of the hidden layers.
-        channels: Of the convolutions.
-        dueling: Whether values and advantages have streams of their own (Wang et al., 2016).
-        noisy: Whether the layers after the body are noisy.
+        space: Observation space: stacked images or vectors.
+        actions: Number of actions.
+        atoms: Atoms per distribution.
+        hidden: Sizes of the hidden layers.
+        channels: Channels of the convolutions.
+        dueling: Whether values and advantages have separate streams (Wang et al., 2016).
+        noisy: Whether the layers after the convolutions are noisy.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class QNetwork(nn.Module):
         actions: int,
         atoms: int,
         hidden: Sequence[int] = (512,),
-        channels: Sequence[int] = nets.CHANNELS,
+        channels: Sequence[int] = networks.CHANNELS,
         dueling: bool = False,
         noisy: bool = False,
     ) -> None:
         super().__init__()
-        if shape := nets.image_shape(space):
-            self.body, size = nets.convolutions(shape, channels, slope=0.0)
-        elif length := nets.vector_size(space):
+        if shape := networks.image_shape(space):
+            self.body, size = networks.convolutions(shape, channels, slope=0.0)
+        elif length := networks.vector_size(space):
             self.body, size = nn.Sequential(), length
         else:
-            raise nets.refuse(space)
+            raise networks.unsupported(space)
         layers = [size, *hidden]
         linear = NoisyLinear if noisy else nn.Linear
         self._shape = (-1, actions, atoms)
-        self.advantages = nets.perceptron(*layers, actions * atoms, slope=0.0, linear=linear)
-        self.values = nets.perceptron(*layers, atoms, slope=0.0, linear=linear) if dueling else None
+        self.advantages = networks.perceptron(*layers, actions * atoms, slope=0.0, linear=linear)
+        self.values = networks.perceptron(*layers, atoms, slope=0.0, linear=linear) if dueling else None
         self.noisy_layers = [layer for layer in self.modules() if isinstance(layer, NoisyLinear)]
         for layer in self.modules():
             if isinstance(layer, nn.Linear | nn.Conv2d) and not isinstance(layer, NoisyLinear):
@@ -98,7 +98,7 @@ class QNetwork(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, observations: Tensor) -> Tensor:
-        """The logits."""
+        """Return the logits."""
         features = self.body(observations)
         advantages: Tensor = self.advantages(features).view(self._shape)
         if self.values is None:

@@ -1,9 +1,9 @@
-"""Rainbow as the paper has it, which is Dopamine's: C51, n-step returns and prioritised replay (Hessel et al., 2018).
+"""Rainbow as in Dopamine, which the paper uses: C51, n-step returns and prioritised replay (Hessel et al., 2018).
 
-Departures from the original Rainbow, all of them Dopamine's: no double Q-learning, no dueling streams and no noisy
-networks unless asked for; priorities are square roots of the loss; importance weights are 1 / sqrt(priority) from the
-first step to the last. Departures from Dopamine: samples are drawn independently, not one from each stratum; the noisy
-layers are initialised as Fortunato et al. (2018) do it.
+Departures from the original Rainbow, all of them Dopamine's: double Q-learning, dueling streams and noisy networks are
+off by default; priorities are square roots of the loss; importance weights are 1 / sqrt(priority) throughout training.
+Departures from Dopamine: samples are drawn independently, not one per stratum; noisy layers are initialised as in
+Fortunato et al. (2018); a time limit is a termination only with `timeout_is_terminal`.
 """
 
 from collections.abc import Sequence
@@ -16,56 +16,61 @@ from annotated_types import Ge, Len
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cfn import memory, nets, seeding
+from cfn import seeding
 from cfn.agents.base import Agent
 from cfn.agents.categorical import Support
 from cfn.agents.q_network import QNetwork
-from cfn.device import Measured, Prefetcher, number, send
+from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
+from cfn.nn import memory_limits, networks
+from cfn.nn.device import Measured, number, send
+from cfn.nn.prefetch import Prefetcher
 from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.replay.recorder import Recorder
 from cfn.replay.transitions import TransitionBatch, TransitionReplay
-from cfn.states import load_optimizer, load_parts, save_parts
 from cfn.types import Array, Finite, NonNegative, Positive, PositiveFloat, Probability
 
 ADAM_EPSILON = 1.5e-4
+"""Adam's epsilon, as in Dopamine."""
 MEMORIES = ("replay", "recorder", "batches")
-"""What only learning needs."""
+"""Parts that only learning needs: an agent that only acts is loaded without them."""
 
 
 class RainbowAgent(Agent):
-    """Learns distributions of returns; acts greedily on their means, but for exploration.
+    """Learns return distributions, and acts on the highest mean return with epsilon-greedy or noisy exploration.
 
-    Defaults are the paper's for Visual Gridworld.
+    Defaults are the paper's values for Visual Gridworld.
 
     Args:
-        observation_space: Images, stacked in their last dimension if `frame_stack` is above 1, or vectors.
-        action_space: Discrete.
-        seed: Of weights, exploration and samples.
-        device: Where the networks are.
-        frames: Where frames are kept, if others keep theirs there too.
-        frame_stack: How many frames an observation is made of.
-        num_envs: Environments that act at once.
-        steps: How many will be taken at the most, if that is known: a buffer that cannot fill need not fit.
+        observation_space: Vectors, or images, which are stacked along the last dimension if `frame_stack` is above 1.
+        action_space: Discrete actions.
+        seed: Seed of weights, exploration and sampling.
+        device: Device of the networks.
+        frames: Frame store shared with others; None creates one for this agent.
+        frame_stack: Frames per observation.
+        num_envs: Number of environments stepped together.
+        steps: Upper bound on the steps of the run, if known; the memory check then counts only entries that can fill.
         lr: Learning rate of Adam.
         batch_size: Transitions per update.
-        gamma: Discount.
-        n_step: Rewards per transition.
-        capacity: Transitions in the replay buffer.
-        min_size: Steps before learning begins.
+        gamma: Discount factor.
+        n_step: Rewards summed per transition.
+        capacity: Capacity of the replay buffer, in transitions.
+        min_size: Environment steps before learning begins.
         update_period: Environment steps per update.
-        target_period: Environment steps per copy of the network to its target.
-        atoms: Of the distributions.
-        vmin: The lowest return that they can tell.
-        vmax: The highest.
-        epsilon: Probability of a random action, once decayed. It is 1 until learning begins.
-        epsilon_decay: Steps from there on, over which it falls to `epsilon`.
-        eval_epsilon: The same in evaluations, noisy or not.
-        double: Whether the network chooses the action whose value its target tells (van Hasselt et al., 2016).
-        dueling: Whether values and advantages have streams of their own.
-        noisy: Whether noisy layers explore in place of epsilon: the paper's baseline "Rainbow".
-        channels: Of the three convolutions, for images.
-        hidden: Of the hidden layers, after the convolutions if there are any.
+        target_period: Environment steps between copies of the network to the target network.
+        atoms: Atoms per return distribution.
+        vmin: Lowest return of the support.
+        vmax: Highest return of the support.
+        epsilon: Final probability of a random action; it is 1 until learning begins.
+        epsilon_decay: Environment steps over which epsilon falls from 1 to its final value once learning begins.
+        eval_epsilon: Probability of a random action in evaluations, with or without noisy layers.
+        double: Whether to use double Q-learning (van Hasselt et al., 2016).
+        dueling: Whether values and advantages have separate streams.
+        noisy: Whether noisy layers replace epsilon: the paper's baseline "Rainbow".
+        channels: Channels of the three convolutions, for images.
+        hidden: Sizes of the hidden layers, after the convolutions if there are any.
+        timeout_is_terminal: Whether a truncation is stored as a termination, so that the last state's value is not
+            bootstrapped, as in the published runs.
     """
 
     def __init__(
@@ -95,28 +100,32 @@ class RainbowAgent(Agent):
         double: bool = False,
         dueling: bool = False,
         noisy: bool = False,
-        channels: Annotated[Sequence[Positive], Len(3, 3)] = nets.CHANNELS,
+        channels: Annotated[Sequence[Positive], Len(3, 3)] = networks.CHANNELS,
         hidden: Annotated[Sequence[Positive], Len(1)] = (512,),
+        timeout_is_terminal: bool = False,
     ) -> None:
         if not isinstance(action_space, gym.spaces.Discrete):
             raise UsageError(
-                f"agent=rainbow chooses among numbered actions, not from {action_space}: use agent=sac, which learns "
-                "continuous ones, or agent=random"
+                f"agent=rainbow needs discrete actions, and this environment has {action_space}: "
+                "use agent=sac for continuous actions, or agent=random"
             )
         if vmin >= vmax:
-            raise BadValueError("vmin", f"{vmin} is not below vmax={vmax}: the returns in between are what is learned")
+            raise BadValueError("vmin", f"{vmin} is not below vmax={vmax}: choose a smaller vmin or a larger vmax")
         if capacity < batch_size:
-            raise BadValueError("capacity", f"{capacity} transitions cannot fill a batch of batch_size={batch_size}")
+            raise BadValueError(
+                "capacity", f"{capacity} transitions cannot fill a batch of batch_size={batch_size}: choose more"
+            )
         shape, action = observation_space.shape or (), np.zeros((), np.int64)
         shape = shape[:-1] if frame_stack > 1 else shape
         frame = FrameStore.bytes_of(shape, observation_space.dtype)
         entry = TransitionReplay.bytes_of(frame_stack, action)
-        self.full_bytes = memory.require_buffer(capacity, entry, frame, steps)
+        self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.update_period = update_period
         self._device = torch.device(device)
         self._actions, self._first_action = int(action_space.n), int(action_space.start)
         self._batch_size, self._min_size = batch_size, max(min_size, 1)
         self._target_period, self._double, self._noisy = target_period, double, noisy
+        self._timeout_is_terminal = timeout_is_terminal
         self._epsilon, self._epsilon_decay, self._eval_epsilon = epsilon, epsilon_decay, eval_epsilon
         self._steps = self._updates = 0
         self._support = Support(atoms, vmin, vmax, self._device)
@@ -138,30 +147,30 @@ class RainbowAgent(Agent):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """The network and its target."""
+        """Q-network and its target network."""
         return self._net, self._target
 
     @torch.no_grad()
     def act(self, observations: Array, explore: bool = True) -> Array:
-        """The action with the highest mean return, or with probability epsilon (or by noise) another."""
+        """Choose the action with the highest mean return, or with probability epsilon a random one."""
         rng = self._explore_rng if explore else self._evaluate_rng
         random = rng.random(len(observations)) < (self.epsilon if explore else self._eval_epsilon)
         actions = rng.integers(self._actions, size=len(observations))
         if not random.all():
             self._draw_noise(self._net, explore)
-            greedy = self._support.mean(self._net(nets.to_tensor(observations, self._device))).argmax(dim=1)
+            greedy = self._support.mean(self._net(networks.to_tensor(observations, self._device))).argmax(dim=1)
             actions = np.where(random, actions, greedy.cpu().numpy())
         return actions + self._first_action
 
     @property
     def epsilon(self) -> float:
-        """1 until learning begins, then falling to its final value; with noisy layers 0 from then on."""
-        begun = self._steps - self._min_size
-        if begun < 0:
+        """Probability of a random action: 1 until learning begins, then a linear decay; 0 with noisy layers."""
+        learning_steps = self._steps - self._min_size
+        if learning_steps < 0:
             return 1.0
         if self._noisy:
             return 0.0
-        return max(1 - begun / max(self._epsilon_decay, 1) * (1 - self._epsilon), self._epsilon)
+        return max(1 - learning_steps / max(self._epsilon_decay, 1) * (1 - self._epsilon), self._epsilon)
 
     def observe(
         self,
@@ -172,17 +181,19 @@ class RainbowAgent(Agent):
         terminated: Array,
         truncated: Array,
     ) -> None:
-        """Add each environment's step to its n-step window, and what that completes to the replay."""
+        """Add each environment's step to its n-step window, and completed transitions to the replay buffer."""
         actions = actions - self._first_action
+        if self._timeout_is_terminal:
+            terminated = terminated | truncated
         self._recorder.add(observations, actions, rewards, next_observations, terminated, truncated)
         self._steps += len(observations)
 
     def cut(self, which: Array) -> None:
-        """The n-step windows of these environments end with what was last seen."""
+        """End the n-step windows of these environments at their last observation, whose value is bootstrapped."""
         self._recorder.cut(which)
 
     def update(self) -> Measured:
-        """One step towards the projected distribution of reward + discount * Z(s', a*)."""
+        """Take one gradient step towards the projected distribution of reward + discount * Z(s', a*)."""
         if self._steps < self._min_size or len(self._replay) == 0:
             return {}
         batch = self._batches.take()
@@ -190,7 +201,7 @@ class RainbowAgent(Agent):
         rows = torch.arange(len(actions), device=self._device)
         target = self._target_distribution(batch.next_states, batch.rewards, batch.discounts)
         self._draw_noise(self._net, True)
-        logits = self._net(nets.to_tensor(batch.states, self._device))[rows, actions]
+        logits = self._net(networks.to_tensor(batch.states, self._device))[rows, actions]
         losses = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1)
         loss = (weights * losses).mean()
         self._optimizer.zero_grad()
@@ -209,15 +220,18 @@ class RainbowAgent(Agent):
 
     @torch.no_grad()
     def _target_distribution(self, next_states: Array, rewards: Array, discounts: Array) -> Tensor:
-        """Of reward + discount * Z(s', a*): a* is the target network's choice, or with `double` the network's own."""
-        inputs = nets.to_tensor(next_states, self._device)
+        """Return the projected distribution of reward + discount * Z(s', a*).
+
+        a* is the best action by the target network, or with `double` by the network itself.
+        """
+        inputs = networks.to_tensor(next_states, self._device)
         self._draw_noise(self._target, True)
         logits = self._target(inputs)
-        chooser = logits
+        choice_logits = logits
         if self._double:
             self._draw_noise(self._net, True)
-            chooser = self._net(inputs)
-        best = self._support.mean(chooser).argmax(dim=1)
+            choice_logits = self._net(inputs)
+        best = self._support.mean(choice_logits).argmax(dim=1)
         probabilities = logits[torch.arange(len(best), device=self._device), best].softmax(dim=1)
         return self._support.project(probabilities, torch.from_numpy(rewards), torch.from_numpy(discounts))
 
@@ -228,7 +242,6 @@ class RainbowAgent(Agent):
                 layer.redraw(self._noise_rng)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, replay (with frames, if its own), what is recorded or drawn ahead, steps, generators."""
         return {
             "net": self._net.state_dict(),
             "target": self._target.state_dict(),
@@ -241,7 +254,6 @@ class RainbowAgent(Agent):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over all of it."""
         self._net.load_state_dict(state["net"])
         self._target.load_state_dict(state["target"])
         load_optimizer(self._optimizer, state["optimizer"])

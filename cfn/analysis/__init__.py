@@ -1,1 +1,1 @@
-"""Pictures and statistics: pure functions of the files that runs leave behind."""
+"""Figures, tables and the report: functions of the files in run folders. Nothing here trains."""

@@ -1,7 +1,8 @@
-"""Which runs an experiment consists of: its configs say so, and runs are held against them.
+"""The runs of an experiment, found by comparing runs with the experiment's config.
 
-An experiment's YAML names its environment, agent and bonus and the keys that it sweeps; each preset adds to them. Every
-combination but for the seed is a cell, and a figure is complete when every cell has a run of every seed.
+The config names environment, agent, bonus and swept keys; a preset adds more. Every combination of values, without the
+seed, is a cell. A figure is complete if every cell has a run of every seed. A search has no cells: the values it tries
+depend on the environment (`suite.search`), and users choose environments and bonuses.
 """
 
 import itertools
@@ -12,21 +13,29 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from cfn.analysis.files import read_yaml
-from cfn.analysis.groups import Group, group
-from cfn.analysis.runs import Record
+from cfn.analysis.grouping import Group, group
 from cfn.errors import UsageError
+from cfn.runs.reading import read_yaml
+from cfn.runs.record import Record
 
 Cell = dict[str, str]
-"""Keys and values, as a command line would have them."""
+"""Keys and values, as on a command line."""
 
 PRESETS = ("paper", "mini")
-_MOST_CELLS = 8
-"""Of those that something is missing of, the first that are named."""
+SEARCHES = ("scale_search",)
+"""Experiments without cells."""
+_MAX_LISTED_CELLS = 8
+"""Incomplete cells that a sentence lists; the number of further ones follows."""
 
 
 class Members(NamedTuple):
-    """The runs of an experiment, in its order; its tasks, also those without a run; sentences on what is missing."""
+    """The runs of an experiment.
+
+    Attributes:
+        groups: Runs by setting, in the order of the experiment's cells.
+        tasks: Tasks of the experiment, including those without runs.
+        problems: Sentences on missing runs and on runs that are left out.
+    """
 
     groups: list[Group]
     tasks: list[str]
@@ -34,20 +43,22 @@ class Members(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What an experiment consists of: its cells, each for so many seeds."""
+    """Cells of an experiment, and the number of seeds of each; a search has none."""
 
     cells: list[Cell]
     seeds: int
 
 
 def plan(conf: Path, name: str, preset: str) -> Plan:
-    """What an experiment consists of.
+    """Return the cells and seeds of an experiment.
 
     Args:
-        conf: The folder of the configs.
-        name: The experiment's.
-        preset: The preset's.
+        conf: Folder of the configs.
+        name: Name of the experiment.
+        preset: Name of the preset.
     """
+    if name in SEARCHES:
+        return Plan([], 0)
     choices: dict[str, Any] = {}
     swept: dict[str, Any] = {}
     for path in (conf / "experiment" / f"{name}.yaml", conf / "preset" / preset / f"{name}.yaml"):
@@ -64,71 +75,77 @@ def plan(conf: Path, name: str, preset: str) -> Plan:
 
 
 def members(records: Sequence[Record], name: str, conf: Path) -> Members:
-    """Those of the runs that belong to an experiment, grouped and in its order.
+    """Return the runs that belong to an experiment, grouped, in the order of its cells.
 
-    They are the runs that were begun as the experiment's or, if there are none, those that were begun as no
-    experiment's and have the values of one of its cells. Presets are not mixed: the one with more runs counts.
+    These are the runs started with `experiment=<name>`. If there are none, they are the runs started without an
+    experiment that have the values of a cell. Presets are not mixed: the preset with more runs is used.
+
+    Args:
+        records: Runs to choose from.
+        name: Name of the experiment.
+        conf: Folder of the configs.
     """
-    begun = [record for record in records if f"experiment={name}" in record.overrides]
-    free = [record for record in records if not any(o.startswith("experiment=") for o in record.overrides)]
+    started = [record for record in records if f"experiment={name}" in record.overrides]
+    single = [record for record in records if not any(o.startswith("experiment=") for o in record.overrides)]
     of_preset: dict[str, list[Record]] = {}
     for preset in PRESETS:
-        if begun:
-            of_preset[preset] = [record for record in begun if _preset(record) == preset]
+        if started:
+            of_preset[preset] = [record for record in started if _preset(record) == preset]
         else:
             cells = plan(conf, name, preset).cells
-            of_preset[preset] = [record for record in free if any(_is_of(record, cell) for cell in cells)]
+            of_preset[preset] = [record for record in single if any(_could_be_of(record, cell) for cell in cells)]
     preset = max(PRESETS, key=lambda preset: len(of_preset[preset]))
     chosen = of_preset[preset]
     if not chosen:
-        raise UsageError(f"none of the {len(records)} runs belongs to {name}: cfn train experiment={name} makes them")
+        hint = f"create its runs with cfn train experiment={name}"
+        raise UsageError(f"none of the {len(records)} runs belongs to {name}: {hint}")
     problems = []
-    if begun and len(begun) > len(chosen):
-        others = len(begun) - len(chosen)
-        problems.append(f"left out: {others} runs of {name} with another preset than {preset}; draw them on their own")
+    if started and len(started) > len(chosen):
+        others = f"{len(started) - len(chosen)} runs of {name} with a preset other than {preset}"
+        problems.append(f"left out: {others}; name their folders alone to draw them")
     expected = plan(conf, name, preset)
     groups, repeated = group(chosen)
-    places = {id(one): _place(one.first, expected.cells) for one in groups}
-    groups.sort(key=lambda one: places[id(one)])
-    in_cell = [[one for one in groups if places[id(one)] == i] for i in range(len(expected.cells))]
+    cell_of = {id(one): _cell_number(one.first, expected.cells) for one in groups}
+    groups.sort(key=lambda one: cell_of[id(one)])
+    in_cell = [[one for one in groups if cell_of[id(one)] == i] for i in range(len(expected.cells))]
     tasks = [here[0].task if here else _task(cell) for here, cell in zip(in_cell, expected.cells, strict=True)]
-    problems += [f"{name} (preset={preset}) has {lack}" for lack in _missing(expected, in_cell)]
+    problems += [f"{name} (preset={preset}) has {missing}" for missing in _missing(expected, in_cell)]
     return Members(groups, list(dict.fromkeys([*tasks, *(one.task for one in groups)])), [*problems, *repeated])
 
 
 def _missing(expected: Plan, in_cell: Sequence[Sequence[Group]]) -> list[str]:
-    """What an experiment lacks, in words: cells without a run, and seeds of the others."""
+    """Return phrases on missing runs: cells without any run, and missing seeds of the other cells."""
     cells = expected.cells
-    constant = {key for key in cells[0] if len({cell[key] for cell in cells}) == 1}
-    lacking: dict[str, list[str]] = {}
+    constant = {key for key in (cells[0] if cells else ()) if len({cell[key] for cell in cells}) == 1}
+    incomplete: dict[str, list[str]] = {}
     for cell, here in zip(cells, in_cell, strict=True):
         seeds = {run.seed for one in here for run in one.runs}
         absent = [seed for seed in range(expected.seeds) if seed not in seeds]
         if absent:
-            what = f"no seed {_listed(absent)} of" if here else "no run of"
-            lacking.setdefault(what, []).append(" ".join(f"{k}={v}" for k, v in cell.items() if k not in constant))
-    return [f"{what}: {_first_few(told)}" for what, told in lacking.items()]
+            lack = f"no seed {_listed(absent)} of" if here else "no run of"
+            incomplete.setdefault(lack, []).append(" ".join(f"{k}={v}" for k, v in cell.items() if k not in constant))
+    return [f"{lack}: {_first_few(names)}" for lack, names in incomplete.items()]
 
 
-def _first_few(told: Sequence[str]) -> str:
-    more = f"; and {len(told) - _MOST_CELLS} more" if len(told) > _MOST_CELLS else ""
-    return "; ".join(told[:_MOST_CELLS]) + more
+def _first_few(names: Sequence[str]) -> str:
+    more = f"; and {len(names) - _MAX_LISTED_CELLS} more" if len(names) > _MAX_LISTED_CELLS else ""
+    return "; ".join(names[:_MAX_LISTED_CELLS]) + more
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Numbers in words, three or more that follow each other as a range."""
+    """Return numbers as text; three or more consecutive numbers as a range."""
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
 
 
 def _preset(record: Record) -> str:
-    said = [o.partition("=")[2] for o in record.overrides if o.startswith("preset=")]
-    return said[-1] if said else PRESETS[0]
+    presets = [o.partition("=")[2] for o in record.overrides if o.startswith("preset=")]
+    return presets[-1] if presets else PRESETS[0]
 
 
-def _place(record: Record, cells: Iterable[Cell]) -> int:
-    """Which cell a run belongs to; beyond the last if it is of none."""
+def _cell_number(record: Record, cells: Iterable[Cell]) -> int:
+    """Return the index of the cell that a run belongs to; the number of cells if it belongs to none."""
     fitting = [_fits(record, cell) for cell in cells]
     return fitting.index(True) if True in fitting else len(fitting)
 
@@ -137,14 +154,14 @@ def _fits(record: Record, cell: Cell) -> bool:
     return all(_value(record, key) == yaml.safe_load(value) for key, value in cell.items())
 
 
-def _is_of(record: Record, cell: Cell) -> bool:
-    """Whether a run that was begun by itself could be the experiment's: an environment of another kind could not."""
-    other = {key for key in record.named if key.startswith("env.")} - cell.keys() - {"env.on_error"}
+def _could_be_of(record: Record, cell: Cell) -> bool:
+    """Return whether a run started without an experiment fits a cell, and no other environment key was named."""
+    other = {key for key in record.named_keys if key.startswith("env.")} - cell.keys() - {"env.on_error"}
     return _fits(record, cell) and not other
 
 
 def _value(record: Record, key: str) -> Any:
-    """A run's value for a cell's key: of what a suite says of an agent or bonus, that which they were made with."""
+    """Return a run's value for a key of a cell; `suite.cfn.lr` means `bonus.lr`, which takes its value from there."""
     suite, _, rest = key.partition(".")
     owner, _, name = rest.partition(".")
     if suite == "suite" and owner in (record.agent, record.bonus):

@@ -1,17 +1,21 @@
-"""`cfn runs`: a line for each run, from the smallest part of its files that tells."""
+"""`cfn runs`: a line per run.
 
-import fcntl
+Of the metrics only the last rows are read, and the config once per setting, so that a thousand runs take a second.
+"""
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cfn.analysis.files import is_number, latest, printable, read_summary
-from cfn.analysis.runs import SCORE, TRAINING, read
+from cfn.analysis.grouping import differing_keys
 from cfn.errors import UsageError
+from cfn.runs.folder import current_state
+from cfn.runs.reading import is_number, latest, printable, read_summary
+from cfn.runs.record import SCORE, TRAINING, Record
 
 
 class Line(NamedTuple):
-    """One run."""
+    """Columns of one run."""
 
     env: str
     agent: str
@@ -20,67 +24,69 @@ class Line(NamedTuple):
     steps: str
     score: str
     state: str
+    setting: str
     folder: str
 
 
 def lines(folders: Sequence[Path]) -> list[Line]:
-    """A line for each run; one whose files cannot be read says so."""
-    return [_line(folder) for folder in folders]
+    """Return a line per run; the state of a run whose files cannot be read is "unreadable"."""
+    records = {folder: record for folder in folders if (record := _read(folder)) is not None}
+    settings = dict(zip(records, differing_keys(list(records.values())), strict=True))
+    return [_line(folder, records.get(folder), settings.get(folder, "")) for folder in folders]
 
 
 def as_text(table: Sequence[Line]) -> str:
-    """The lines under each other, in columns."""
-    cells = [tuple(name.upper() for name in Line._fields), *table]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(Line._fields))]
-    right = {Line._fields.index(name) for name in ("seed", "steps", "score")}
+    """Return the lines as a table with aligned columns; the column `SETTING` is left out if it is empty."""
+    hidden = set() if any(line.setting for line in table) else {"setting"}
+    shown = [i for i, name in enumerate(Line._fields) if name not in hidden]
+    cells = [tuple(line[i] for i in shown) for line in (tuple(name.upper() for name in Line._fields), *table)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = [Line._fields[i] in ("seed", "steps", "score") for i in shown]
     return "\n".join(
         "  ".join(
-            cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+            cell.rjust(width) if to_the_right else cell.ljust(width)
+            for cell, width, to_the_right in zip(line, widths, right, strict=True)
         ).rstrip()
         for line in cells
     )
 
 
-def is_held(lock: Path) -> bool:
-    """Whether a living process holds the lock on a file, as a run does on its own while it goes on."""
+def _read(folder: Path) -> Record | None:
     try:
-        with lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(file, fcntl.LOCK_UN)
-    except BlockingIOError:
-        return True
-    except OSError:  # there is none
-        return False
-    return False
-
-
-def state_of(summary: Mapping[str, Any], folder: Path) -> str:
-    """How a run is: what its summary says, but that one which nobody runs is not running."""
-    state = str(summary.get("state", "running"))
-    return "killed" if state == "running" and not is_held(folder / "lock") else state
-
-
-def _line(folder: Path) -> Line:
-    try:
-        summary = read_summary(folder)
-        now = latest(folder, "step", SCORE, TRAINING)
-        names = [summary.get(key) for key in ("env", "agent", "bonus", "seed", "total_steps")]
-        if None in names:
-            record = read(folder)
-            names = [record.env, record.agent, record.bonus, record.seed, record.config.get("steps")]
+        return Record.read(folder)
     except UsageError:
-        return Line("?", "?", "?", "", "", "", "unreadable", printable(folder))
-    env, agent, bonus, seed, total = names
-    done = max(now.get("step", 0), _number(summary.get("steps")))
+        return None
+
+
+def _line(folder: Path, record: Record | None, setting: str) -> Line:
+    """Return the line of a run.
+
+    Args:
+        folder: Run folder.
+        record: The run; None if its config or summary cannot be read.
+        setting: Keys in which it differs from other runs.
+    """
+    try:
+        summary = read_summary(folder) if record is None else record.summary
+        newest = latest(folder, "step", SCORE, TRAINING)
+        total = summary.get("total_steps")
+        if record is not None:
+            names = [record.task, record.agent, record.bonus, record.seed]
+            total = record.config.get("steps") if total is None else total
+        elif None in (names := [summary.get(key) for key in ("env", "agent", "bonus", "seed")]):
+            raise UsageError(f"{folder} has neither a config nor a complete summary")
+    except UsageError:
+        return Line("?", "?", "?", "", "", "", "unreadable", "", printable(folder))
+    done = max(newest.get("step", 0), _number(summary.get("steps")))
     steps = f"{done:,.0f} of {total:,}" if isinstance(total, int) else f"{done:,.0f}"
-    cells = (env, agent, bonus, seed, steps, _score(summary, now), state_of(summary, folder), folder)
+    cells = (*names, steps, _score(summary, newest), current_state(folder, summary), setting, folder)
     return Line(*map(printable, cells))
 
 
-def _score(summary: dict[str, Any], now: dict[str, float]) -> str:
-    """The last evaluation's return or, before there is one, the last training episode's, marked as such."""
+def _score(summary: Mapping[str, Any], newest: Mapping[str, float]) -> str:
+    """Return the last return of an evaluation or, if there is none yet, of a training episode, marked as such."""
     metrics = summary.get("metrics")
-    known = (metrics if isinstance(metrics, dict) else {}) | now
+    known = {**(metrics if isinstance(metrics, dict) else {}), **newest}
     marks = {SCORE: "", TRAINING: " (training)"}
     return next((f"{known[name]:.4g}{mark}" for name, mark in marks.items() if is_number(known.get(name))), "")
 

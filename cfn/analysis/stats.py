@@ -1,9 +1,9 @@
-"""What is said of several seeds: their centre, and how sure it is.
+"""Statistics over seeds, and runs compared on a common grid of steps.
 
-Two ways. The mean with its standard error is the paper's. The interquartile mean (of the middle half of the seeds)
-with a 95% bootstrap interval is the default, because few seeds of a sparse task are far from normal: it leaves out
-what single lucky or unlucky seeds do, and its interval is as lopsided as the seeds are (Agarwal et al., Deep
-Reinforcement Learning at the Edge of the Statistical Precipice, 2021).
+There are two statistics. `mean`: mean and standard error, as in the paper. `iqm` (the default): interquartile mean,
+the mean of the middle half of the seeds, with a 95% bootstrap interval. On sparse tasks the scores of a few seeds are
+far from normal; the interquartile mean ignores single outliers, and its interval may be asymmetric (Agarwal et al.,
+Deep Reinforcement Learning at the Edge of the Statistical Precipice, 2021).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfn.analysis.files import Numbers, Series
+from cfn.runs.reading import Numbers, Series
 
 Stat = Literal["iqm", "mean"]
 
@@ -20,21 +20,29 @@ MEANING: dict[Stat, str] = {
     "iqm": "interquartile mean and 95% bootstrap interval",
     "mean": "mean and standard error",
 }
-FEW = 4
-"""Runs of which the interquartile mean begins to leave any out."""
+MIN_RUNS_TO_TRIM = 4
+"""Smallest number of runs from which the interquartile mean leaves any out."""
 
 RESAMPLES = 1000
-POINTS = 200
-"""Of a grid on which runs are compared that were not measured at the same few steps."""
+"""Number of bootstrap resamples."""
+GRID_POINTS = 200
+"""Largest number of steps in a common grid."""
 
 
-def meaning(stat: Stat, most: int) -> str:
-    """A statistic in words, where settings have so many seeds at the most."""
-    return "mean (too few seeds to trim) and 95% bootstrap interval" if stat == "iqm" and most < FEW else MEANING[stat]
+def meaning(stat: Stat, most_seeds: int) -> str:
+    """Return the description of a statistic.
+
+    Args:
+        stat: Statistic.
+        most_seeds: Largest number of seeds in any setting.
+    """
+    if stat == "iqm" and most_seeds < MIN_RUNS_TO_TRIM:
+        return "mean (too few seeds to trim) and 95% bootstrap interval"
+    return MEANING[stat]
 
 
 class Estimate(NamedTuple):
-    """A statistic over runs, its interval (NaN: not known), and of how many runs it is; one for every column."""
+    """A statistic over runs, per column: centre, interval (NaN if unknown) and number of runs."""
 
     centre: Numbers
     low: Numbers
@@ -43,7 +51,7 @@ class Estimate(NamedTuple):
 
 
 def interquartile_mean(values: Any) -> Numbers:
-    """Mean of the middle half, along the last dimension; a quarter of the values, rounded down, is cut at each end."""
+    """Return the mean of the middle half along the last axis: a quarter, rounded down, is cut at each end."""
     values = np.sort(np.asarray(values, float), axis=-1)
     cut = values.shape[-1] // 4
     middle: Numbers = values[..., cut : values.shape[-1] - cut].mean(axis=-1)
@@ -51,25 +59,26 @@ def interquartile_mean(values: Any) -> Numbers:
 
 
 def bootstrap(strata: Sequence[Numbers], seed: int = 0) -> tuple[Numbers, Numbers]:
-    """The 95% percentile interval of the interquartile mean over all strata's runs, by stratified resampling.
+    """Return the 95% percentile bootstrap interval of the interquartile mean over the runs of all strata.
 
-    Runs are drawn again, with replacement, within their own stratum (a task), so that every resample has as many runs
-    of each task as there are.
+    Resampling is stratified: runs are drawn with replacement within their own stratum (a task), so every resample has
+    the original number of runs of each task.
 
     Args:
-        strata: For each, its runs (rows) and their numbers (columns; as many in every stratum).
-        seed: The same seed and runs give the same interval.
+        strata: One array per stratum: a row per run, a column per statistic; all have the same columns.
+        seed: Seed of the resampling.
     """
     rng = np.random.default_rng(seed)
     values = np.concatenate(strata)
-    # how often each run is drawn in each resample; the same resamples serve every column
+    # Number of times each run is drawn in each resample. All columns use the same resamples.
     drawn = [rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) for n in map(len, strata)]
     times = np.concatenate(drawn, axis=1).T.astype(np.int32)
     order = np.argsort(values, axis=0)
     ordered = np.take_along_axis(values, order, axis=0)
     number, cut = len(values), len(values) // 4
-    # From the lowest run to the highest, so many draws are at or below each; held within the middle half, their
-    # increments are the runs' weights. Summed by parts, that is one product for each run, and nothing is sorted.
+    # Take the runs from lowest to highest and count the draws at or below each. Clipped to the middle half, the
+    # increments of this count are the runs' weights in the trimmed sum. Summation by parts turns that sum into one
+    # product per run, so the resamples need not be sorted.
     shape = (values.shape[1], RESAMPLES)
     at_or_below, within, totals = np.zeros(shape, np.int32), np.empty(shape, np.int32), np.empty(shape)
     totals[:] = ((number - cut) * ordered[-1] - cut * ordered[0])[:, None]
@@ -82,16 +91,16 @@ def bootstrap(strata: Sequence[Numbers], seed: int = 0) -> tuple[Numbers, Number
     return low, high
 
 
-def with_interval(strata: Sequence[Numbers]) -> Estimate:
-    """Interquartile mean over the runs of all strata, with its 95% stratified bootstrap interval."""
+def iqm_with_interval(strata: Sequence[Numbers]) -> Estimate:
+    """Return the interquartile mean over the runs of all strata, with its 95% stratified bootstrap interval."""
     values = np.concatenate(strata)
     centre = interquartile_mean(values.T)
     low, high = bootstrap(strata) if _spread_is_known(strata) else np.full((2, *centre.shape), np.nan)
     return Estimate(centre, low, high, np.full(centre.shape, len(values)))
 
 
-def with_error(strata: Sequence[Numbers]) -> Estimate:
-    """Mean over the runs of all strata, with its standard error: that of a mean of so many runs of each stratum."""
+def mean_with_error(strata: Sequence[Numbers]) -> Estimate:
+    """Return the mean over the runs of all strata, with the standard error of a stratified sample."""
     values = np.concatenate(strata)
     centre = values.mean(axis=0)
     error = np.full(centre.shape, np.nan)
@@ -101,15 +110,20 @@ def with_error(strata: Sequence[Numbers]) -> Estimate:
 
 
 def _spread_is_known(strata: Sequence[Numbers]) -> bool:
-    """Not where a stratum has a single run: its interval is NaN."""
+    """Return whether every stratum has at least two runs; otherwise the interval is NaN."""
     return all(len(runs) > 1 for runs in strata)
 
 
-_ESTIMATES: dict[Stat, Callable[[Sequence[Numbers]], Estimate]] = {"iqm": with_interval, "mean": with_error}
+_ESTIMATES: dict[Stat, Callable[[Sequence[Numbers]], Estimate]] = {"iqm": iqm_with_interval, "mean": mean_with_error}
 
 
 def estimate(values: Numbers, stat: Stat) -> Estimate:
-    """The statistic of each column over the runs (rows) that have it; NaN: a run does not, as where it has ended."""
+    """Return the statistic of each column over the runs (rows) that have a value there.
+
+    Args:
+        values: A row per run, a column per step; NaN where a run has no value.
+        stat: Statistic.
+    """
     present = ~np.isnan(values)
     centre, low, high = np.full((3, values.shape[1]), np.nan)
     patterns, which = np.unique(present, axis=1, return_inverse=True)
@@ -121,29 +135,43 @@ def estimate(values: Numbers, stat: Stat) -> Estimate:
     return Estimate(centre, low, high, present.sum(axis=0))
 
 
-def over_tasks(tasks: Sequence[Sequence[float]], stat: Stat) -> Estimate:
-    """The statistic of one number per run, over the runs of several tasks; each task is a stratum."""
+def estimate_over_tasks(tasks: Sequence[Sequence[float]], stat: Stat) -> Estimate:
+    """Return the statistic of one number per run, over the runs of several tasks; each task is a stratum."""
     return _ESTIMATES[stat]([np.array(task, float)[:, None] for task in tasks])
 
 
 def common_grid(series: Sequence[Series]) -> Numbers:
-    """Steps at which runs can be compared: all at which any was measured or, if those are many, evenly spaced ones."""
+    """Return the steps at which runs are compared: all measured steps or, if there are many, evenly spaced steps."""
     steps = np.unique(np.concatenate([s.steps for s in series])) if series else np.zeros(0)
-    return steps if len(steps) <= POINTS else np.linspace(steps[0], steps[-1], POINTS)
+    return steps if len(steps) <= GRID_POINTS else np.linspace(steps[0], steps[-1], GRID_POINTS)
 
 
 def on_grid(series: Sequence[Series], grid: Numbers) -> Numbers:
-    """Each run (row) at each step of the grid, linear between its own; NaN before its first and after its last."""
+    """Return each run's values (rows) at the steps of the grid, linearly interpolated; NaN outside the run's steps."""
     if not series:
         return np.zeros((0, len(grid)))
     return np.stack([np.interp(grid, s.steps, s.values, left=np.nan, right=np.nan) for s in series])
 
 
 def average(series: Series, last: float = np.inf) -> float:
-    """The area under the curve by the steps it spans: its mean over the run, or over its steps up to `last`."""
+    """Return the mean of a curve over steps: the area under it, divided by the steps it spans.
+
+    Args:
+        series: Curve to average.
+        last: Step at which to stop; default: the end of the curve.
+    """
     last = max(series.steps[0], min(last, series.steps[-1]))
     before = series.steps < last
     steps, values = np.append(series.steps[before], last), series.values[before]
     values = np.append(values, np.interp(last, series.steps, series.values))
     span = steps[-1] - steps[0]
     return float(np.trapezoid(values, steps) / span) if span else float(values[-1])
+
+
+def moving_mean(values: Numbers, window: int) -> Numbers:
+    """Return the mean of the last `window` values at each position; of fewer values at the beginning."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    means: Numbers = (sums[ends] - sums[starts]) / (ends - starts)
+    return means

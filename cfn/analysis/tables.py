@@ -1,4 +1,4 @@
-"""Runs in numbers: a row for each setting, as Markdown for people and CSV for programs."""
+"""Tables of results: a row per setting, as Markdown for people and as CSV for programs; the tally of methods below."""
 
 import csv
 import io
@@ -8,16 +8,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfn.analysis.files import is_number
-from cfn.analysis.groups import Group
-from cfn.analysis.panels import Scores, Style, scores, unequal
-from cfn.analysis.runs import SCORE, SPEED, Record
-from cfn.analysis.stats import Estimate, Stat, meaning, over_tasks
+from cfn.analysis import tally
+from cfn.analysis.grouping import Group
+from cfn.analysis.markdown import markdown_table, with_interval
+from cfn.analysis.scores import Returns, Scores, scores, unequal
+from cfn.analysis.stats import Estimate, Stat, estimate_over_tasks, meaning
 from cfn.errors import UsageError
+from cfn.runs.reading import is_number
+from cfn.runs.record import SCORE, SPEED, Record
 
 
 class Row(NamedTuple):
-    """One setting; what is not known is None. Of its seeds, some may have no score yet, or have come less far."""
+    """One setting. Numbers that are unknown are None.
+
+    Attributes:
+        task: Environment, with its mode or game if it has several.
+        method: Name of the setting.
+        seeds: Number of seeds.
+        with_score: Number of seeds that have a score.
+        steps: Steps of the shortest run.
+        most_steps: Steps of the longest run.
+        final: Last score.
+        area: Score averaged over steps.
+        scored: Fraction of seeds with any return above 0.
+        speed: Median of the steps per second.
+        memory: Largest peak memory in MiB (`memory_mb` of the summaries).
+    """
 
     task: str
     method: str
@@ -32,42 +48,63 @@ class Row(NamedTuple):
     memory: float | None
 
 
-def write_table(groups: Sequence[Group], style: Style, out: Path) -> tuple[list[Path], str]:
-    """Write `table.md` and `table.csv`; returns where they are, and the Markdown."""
-    table = rows(groups, style)
-    said = "".join(f"\n{sentence}.\n" for sentence in unequal(groups))
-    texts = {"table.md": markdown(table, style.stat) + said, "table.csv": as_csv(table, style.stat)}
-    for name, text in texts.items():
+def write_table(groups: Sequence[Group], stat: Stat, out: Path, returns: Returns = "eval") -> tuple[list[Path], str]:
+    """Write `table.md` and `table.csv` and, if there are several methods, `tally.csv`.
+
+    Args:
+        groups: Settings to compare.
+        stat: Statistic over seeds.
+        out: Existing folder to write to.
+        returns: Returns that are the score.
+
+    Returns:
+        Paths of the files, and the Markdown.
+    """
+    table = rows(groups, stat, returns)
+    pairs = tally.tally(groups, _scores_by_task(groups, returns))
+    parts = [markdown(table, stat), *(f"{sentence}.\n" for sentence in unequal(groups, returns))]
+    texts = {"table.csv": as_csv(table, stat)}
+    if pairs:
+        parts.append(tally.as_markdown(pairs))
+        texts["tally.csv"] = tally.as_csv(pairs)
+    elif (methods := len({one.label for one in groups})) > tally.MAX_METHODS:
+        parts.append(f"No tally: there are {methods} methods, more than {tally.MAX_METHODS}; see cfn compare.\n")
+    texts = {"table.md": "\n".join(parts), **texts}
+    for name, content in texts.items():
         try:
-            (out / name).write_text(text, encoding="utf-8")
+            (out / name).write_text(content, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{out / name} cannot be written: {error.strerror}") from error
     return [out / name for name in texts], texts["table.md"]
 
 
-def rows(groups: Sequence[Group], style: Style) -> list[Row]:
-    """A row for each setting; where all scores are between 0 and 1, also one for each method over all tasks."""
-    tasks = list(dict.fromkeys(one.task for one in groups))
-    score = {task: scores([one for one in groups if one.task == task]) for task in tasks}
-    result = [_row(one.task, one.label, [one], score, style) for one in groups]
+def rows(groups: Sequence[Group], stat: Stat, returns: Returns = "eval") -> list[Row]:
+    """Return a row per setting and, if all scores are between 0 and 1, a row per method over all tasks."""
+    score = _scores_by_task(groups, returns)
+    result = [_row(one.task, one.label, [one], score, stat) for one in groups]
     if any(s.values.min() < 0 or s.values.max() > 1 for one in groups for s in score[one.task].of(one.runs)):
-        return result  # scores of several tasks are on one scale only if they are chances of success
+        return result  # tasks share a scale only if their scores are success rates
     for label in dict.fromkeys(one.label for one in groups):
         alike = [one for one in groups if one.label == label]
-        whole = all(len(score[one.task].of(one.runs)) == len(one.runs) for one in alike)
-        if whole and len(alike) == len(tasks) > 1:  # else methods would be compared over different tasks
-            result.append(_row(f"all {len(tasks)} tasks", label, alike, score, style))
+        complete = all(len(score[one.task].of(one.runs)) == len(one.runs) for one in alike)
+        if complete and len(alike) == len(score) > 1:  # otherwise methods would be compared over different tasks
+            result.append(_row(f"all {len(score)} tasks", label, alike, score, stat))
     return result
+
+
+def _scores_by_task(groups: Sequence[Group], returns: Returns) -> dict[str, Scores]:
+    tasks = dict.fromkeys(one.task for one in groups)
+    return {task: scores([one for one in groups if one.task == task], returns) for task in tasks}
 
 
 HEADER = (
     "environment", "method", "seeds", "steps", "final score", "area under the curve / steps",
-    "seeds that ever scored", "steps/s", "memory (MB)",
+    "seeds that ever scored", "steps/s", "memory (MiB)",
 )  # fmt: skip
 
 
 def cells(table: Iterable[Row]) -> list[tuple[str, ...]]:
-    """The table under its `HEADER`, in words."""
+    """Return the rows as text, with the columns of `HEADER`."""
     return [
         (
             row.task, row.method, _seeds(row), _steps(row), _interval(row.final), _interval(row.area),
@@ -78,26 +115,24 @@ def cells(table: Iterable[Row]) -> list[tuple[str, ...]]:
 
 
 def markdown(table: Sequence[Row], stat: Stat) -> str:
-    """The table for people."""
-    lines = [HEADER, ("---", "---", *["---:"] * (len(HEADER) - 2)), *cells(table)]
-    text = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
-    return f"{text}\n\n{legend(table, stat)}\n"
+    """Return the table as Markdown, with its legend."""
+    return f"{markdown_table(HEADER, cells(table), names=2)}\n\n{legend(table, stat)}\n"
 
 
 def legend(table: Sequence[Row], stat: Stat) -> str:
-    """What the table's numbers are."""
-    what = meaning(stat, max((row.seeds for row in table), default=0))
+    """Return sentences that explain the numbers of the table."""
+    statistic = meaning(stat, max((row.seeds for row in table), default=0))
     return (
-        f"Scores: {what} over seeds; of one seed there is no interval. Area: up to the step that all runs of the "
-        "environment have come to. Speed: median; memory: the largest."
+        f"Scores: {statistic} over seeds; no interval for a single seed. Area: up to the last step that all runs of "
+        "the environment have reached. Speed: median. Memory: largest."
     )
 
 
 def as_csv(table: Iterable[Row], stat: Stat) -> str:
-    """The table for programs; intervals that are not known are empty."""
+    """Return the table as CSV; unknown numbers are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    estimates = [f"{what}{end}" for what in ("final_score", "area") for end in ("", "_low", "_high")]
+    estimates = [f"{name}{end}" for name in ("final_score", "area") for end in ("", "_low", "_high")]
     rest = ["scored", "steps_per_second", "memory_mb"]
     writer.writerow(
         ["environment", "method", "seeds", "seeds_with_score", "steps", "most_steps", "stat", *estimates, *rest]
@@ -112,7 +147,7 @@ def as_csv(table: Iterable[Row], stat: Stat) -> str:
     return out.getvalue()
 
 
-def _row(task: str, method: str, groups: Sequence[Group], score: Mapping[str, Scores], style: Style) -> Row:
+def _row(task: str, method: str, groups: Sequence[Group], score: Mapping[str, Scores], stat: Stat) -> Row:
     runs = [run for one in groups for run in one.runs]
     finals = [[float(series.values[-1]) for series in score[one.task].of(one.runs)] for one in groups]
     areas = [score[one.task].averages(one.runs) for one in groups]
@@ -123,10 +158,10 @@ def _row(task: str, method: str, groups: Sequence[Group], score: Mapping[str, Sc
         method=method,
         seeds=len(runs),
         with_score=sum(map(len, finals)),
-        steps=int(min(run.reached for run in runs)),
-        most_steps=int(max(run.reached for run in runs)),
-        final=over_tasks(finals, style.stat) if any(finals) else None,
-        area=over_tasks(areas, style.stat) if any(areas) else None,
+        steps=int(min(run.last_step for run in runs)),
+        most_steps=int(max(run.last_step for run in runs)),
+        final=estimate_over_tasks(finals, stat) if any(finals) else None,
+        area=estimate_over_tasks(areas, stat) if any(areas) else None,
         scored=sum(_ever_scored(run) for run in runs) / len(runs),
         speed=float(np.median(speeds)) if speeds else None,
         memory=max(memory, default=None),
@@ -134,15 +169,14 @@ def _row(task: str, method: str, groups: Sequence[Group], score: Mapping[str, Sc
 
 
 def _ever_scored(run: Record) -> bool:
-    """Whether any return, in training or in an evaluation, was above 0."""
+    """Return whether any return, in training or in an evaluation, was above 0."""
     return any(series is not None and (series.values > 0).any() for series in (run.metrics.get(SCORE), run.training))
 
 
 def _interval(one: Estimate | None) -> str:
     if one is None:
         return ""
-    centre, low, high = (round(float(values[0]), 12) + 0.0 for values in one[:3])  # an exact 0 is told as 0
-    return f"{centre:.3g}" if np.isnan(low) else f"{centre:.3g} ({low:.3g} to {high:.3g})"
+    return with_interval(*(float(values[0]) for values in one[:3]))
 
 
 def _seeds(row: Row) -> str:

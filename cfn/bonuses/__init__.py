@@ -1,1 +1,1 @@
-"""Exploration bonuses: what a visit to a state is worth beyond its reward."""
+"""Exploration bonuses: intrinsic rewards for visits to novel states."""

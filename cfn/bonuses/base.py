@@ -1,4 +1,4 @@
-"""What the loop, and anyone else's loop, asks of a bonus."""
+"""Interface of a bonus, as the training loop uses it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -6,32 +6,30 @@ from typing import Any
 
 from torch import nn
 
-from cfn.device import Measured
-from cfn.types import Array, State
+from cfn.nn.device import Measured
+from cfn.types import Array, Metrics, State
 
 
 class Bonus(ABC):
-    """Turns visited states into intrinsic rewards (lambda * B(s) of Eq. 1).
+    """Gives intrinsic rewards (lambda * B(s) of Eq. 1) for batches of visited states.
 
-    The loop offers a constructor `observation_space`, `seed`, `device` and more (`config.OFFERED`), of which it takes
-    what it names; its other arguments are the keys of the bonus's config, with the paper's defaults, and their
-    annotations the schema. Observations come in batches. The true states are there for the oracle alone; a bonus that
-    is to work in the world must not look at them.
+    The loop offers `observation_space`, `seed`, `device` and more (`config.OFFERED`); a constructor receives those that
+    it names. Its other arguments are the keys of the bonus's config: their defaults are the paper's values, and their
+    annotations are the schema.
+
+    The true states serve the oracle and reports. The rewards of any other bonus must not depend on them.
 
     Attributes:
         update_period: Environment steps per call of `update`.
-        flipped: The coin vectors of the visits last observed, for a bonus that flips coins: with them the error that
-            the coins themselves leave (the floor) can be told from the network's.
-        full_bytes: What its replay buffer can grow to.
+        full_bytes: Size of the full replay buffer, in bytes.
     """
 
     update_period: int = 1
-    flipped: Array | None = None
     full_bytes: int = 0
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Those that learn: what the keys `compile` and `bf16` are for."""
+        """Trained networks; the keys `compile` and `bf16` apply to them."""
         return ()
 
     @abstractmethod
@@ -40,18 +38,24 @@ class Bonus(ABC):
 
     @abstractmethod
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
-        """B(s), without scale or normalisation: what plots compare with 1 / sqrt(N(s)). Changes nothing."""
+        """Return B(s) without scale and normalisation, to compare with 1 / sqrt(N(s)); the bonus does not change."""
 
-    def update(self) -> Measured:
-        """Learn for one step. Returns what is worth logging, such as `bonus/loss`."""
-        return {}
+    def report(self, states: Sequence[State], counts: Array) -> Metrics:
+        """Return further metrics of an evaluation, such as `bonus/floor_mse` of the coin-flip bonus.
 
-    def state_dict(self) -> dict[str, Any]:
-        """All that the bonus would need to go on as if nothing had happened.
-
-        What only learning needs, such as a replay buffer, is under the key `memory`, and may be missing when loaded.
+        Args:
+            states: All true states visited so far.
+            counts: Number of visits to each.
         """
         return {}
 
+    def update(self) -> Measured:
+        """Take one learning step, and return metrics to log, such as `bonus/loss`."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the bonus's state, with the parts that only learning needs (a replay buffer) under `memory`."""
+        return {}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore a state; its `memory` may be missing, for a bonus that is only asked for its novelty."""

@@ -1,41 +1,55 @@
-"""Random Network Distillation (Burda et al. 2018), as the paper compares with it.
+"""Random Network Distillation (Burda et al., 2018), a baseline of the paper.
 
-It follows the published runs of Taiga et al. (2020), and so departs from the original in three ways: each environment
-step takes one gradient step on the current observation alone, not minibatches of a rollout; the error is normalised
-by its running mean and *variance*, not by the standard deviation of returns; intrinsic and extrinsic rewards are
-added and share one value function.
+It follows the published runs, which use the implementation of Taiga et al. (2020). Departures from Burda et al., for
+both values of `inputs`: each environment step takes one gradient step on the current observation alone, instead of
+minibatches of a rollout; the error is normalised by its running mean and *variance*, instead of the standard deviation
+of returns; intrinsic and extrinsic rewards are added and share one value function.
+
+`inputs: standard` normalises inputs as Burda et al. do: by the running mean and standard deviation of the observations,
+clipped to [-5, 5]. The statistics include the current observation, and start without observations of a random policy.
+
+`inputs: published` normalises them as the published runs do: the values are raw (0 to 255 for images) and divided by
+the running variance, not its root; mean and variance are those of the inputs, after normalisation and clipping, instead
+of those of the observations. Entries of standard deviation s become inputs of standard deviation s^(1/3), not 1, and
+bright pixels that never change become +5, not 0. Running statistics follow the recurrence of `PublishedStats`, those
+of the error too: the first error is its own mean and pays 0.
 """
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cfn import nets
 from cfn.bonuses.base import Bonus
-from cfn.device import Measured, number
-from cfn.moments import RunningMoments
-from cfn.states import load_optimizer
+from cfn.checkpoints.stateful import load_optimizer
+from cfn.nn import networks
+from cfn.nn.device import Measured, number
+from cfn.nn.running_stats import PublishedStats, RunningStats
 from cfn.types import Array, NonNegativeFloat, PositiveFloat, State
 
 FEATURES = 512
+"""Number of outputs of both networks."""
 CLIP = 5.0
+"""Maximum absolute value of normalised inputs."""
 ADAM_EPSILON = 1e-5
+"""Adam's epsilon."""
 
 
 class RNDBonus(Bonus):
-    """The error of a network that imitates another, frozen and random one, on observations like those it has seen.
+    """Error of a predictor network that is trained to match a frozen random target network on visited observations.
 
     Args:
         observation_space: Images (uint8, height x width) or vectors.
-        seed: Of the weights.
-        device: Where the networks are.
-        scale: lambda of Eq. 1.
+        seed: Seed of the weights.
+        device: Device of the networks.
+        scale: Weight of the bonus in the reward (lambda of Eq. 1).
         lr: Learning rate of Adam.
+        inputs: Normalisation of the networks' inputs: `standard` (by mean and standard deviation, Burda et al.) or
+            `published` (by the variance of the normalised inputs, as the published runs do).
     """
 
     def __init__(
@@ -45,75 +59,96 @@ class RNDBonus(Bonus):
         device: torch.device | str = "cpu",
         scale: NonNegativeFloat = 1e-4,
         lr: PositiveFloat = 1e-4,
+        inputs: Literal["published", "standard"] = "standard",
     ) -> None:
         self.scale = scale
+        self._published = inputs == "published"
         self._device = torch.device(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             target, predictor = _networks(observation_space)
         self._target, self._predictor = target.to(self._device), predictor.to(self._device)
         self._optimizer = torch.optim.Adam(self._predictor.parameters(), lr, eps=ADAM_EPSILON, fused=True)
-        self._inputs = RunningMoments(observation_space.shape or ())
-        self._errors = RunningMoments()
-        self._pending: deque[Array] = deque()
+        stats = PublishedStats if self._published else RunningStats
+        self._input_stats, self._error_stats = stats(observation_space.shape or ()), stats()
+        self._pending: deque[Array] = deque()  # published: inputs; standard: observations, normalised when used
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """The one that imitates; the other is the measure, and stays as it is."""
+        """Predictor. The target is excluded: its outputs must not depend on `compile` and `bf16`."""
         return (self._predictor,)
 
     def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
-        """The normalised errors; the observations are learned from in the updates that follow."""
-        self._inputs.update(_floats(observations))
-        self._pending.extend(observations)
-        errors = self.novelty(observations)
-        self._errors.update(errors)
-        rewards: Array = self.scale * (errors - self._errors.mean) / self._errors.variance
+        """Return the scaled normalised errors; the next updates learn from the observations."""
+        if self._published:
+            inputs = np.stack([self._counted_input(observation) for observation in observations])
+            self._pending.extend(inputs)
+        else:
+            self._input_stats.update(_floats(observations))
+            self._pending.extend(observations)
+            inputs = self._inputs(observations)
+        with torch.inference_mode():
+            errors = self._error(inputs).cpu().numpy()
+        self._error_stats.update(errors)
+        rewards: Array = self.scale * (errors - self._error_stats.mean) / self._error_stats.variance
         return rewards
 
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
-        """The mean squared error over the target's outputs: not a count, and on no scale of its own."""
-        errors: Array = self._error(observations).cpu().numpy()
+        """Return the mean squared error over the target's outputs, whose scale is arbitrary: it is no count."""
+        errors: Array = self._error(self._inputs(observations)).cpu().numpy()
         return errors
 
     def update(self) -> Measured:
-        """One gradient step, on the oldest observation that has not been learned from."""
+        """Take one gradient step on the oldest observation that has not been used yet."""
         if not self._pending:
             return {}
-        loss = self._error(self._pending.popleft()[None]).mean()
+        oldest = self._pending.popleft()[None]
+        loss = self._error(oldest if self._published else self._inputs(oldest)).mean()
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
         return {"bonus/loss": number(loss)}
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, moments, and what is still to be learned from."""
         return {
             "target": self._target.state_dict(),
             "predictor": self._predictor.state_dict(),
             "optimizer": self._optimizer.state_dict(),
-            "inputs": self._inputs.state_dict(),
-            "errors": self._errors.state_dict(),
+            "inputs": self._input_stats.state_dict(),
+            "errors": self._error_stats.state_dict(),
             "pending": list(self._pending),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over all of it."""
         self._target.load_state_dict(state["target"])
         self._predictor.load_state_dict(state["predictor"])
         load_optimizer(self._optimizer, state["optimizer"])
-        self._inputs.load_state_dict(state["inputs"])
-        self._errors.load_state_dict(state["errors"])
+        self._input_stats.load_state_dict(state["inputs"])
+        self._error_stats.load_state_dict(state["errors"])
         self._pending = deque(state["pending"])
 
-    def _error(self, observations: Array) -> Tensor:
-        moments = self._inputs
-        whitened = (_floats(observations) - moments.mean) / np.sqrt(moments.variance + 1e-8)
-        inputs = nets.to_tensor(np.clip(whitened, -CLIP, CLIP).astype(np.float32), self._device)
+    def _counted_input(self, observation: Array) -> Array:
+        """Return the input of an observation as the published runs do: normalised first, counted afterwards."""
+        one = self._inputs(observation[None])
+        self._input_stats.update(one)
+        inputs: Array = one[0]
+        return inputs
+
+    def _inputs(self, observations: Array) -> Array:
+        mean, variance = self._input_stats.mean, self._input_stats.variance
+        if self._published:
+            normalized = (observations - mean) / variance
+        else:
+            normalized = (_floats(observations) - mean) / np.sqrt(variance + 1e-8)
+        inputs: Array = np.clip(normalized, -CLIP, CLIP).astype(np.float32)
+        return inputs
+
+    def _error(self, inputs: Array) -> Tensor:
+        tensor = networks.to_tensor(inputs, self._device)
         with torch.no_grad():
-            target = self._target(inputs)
-        error: Tensor = (self._predictor(inputs) - target).square().mean(dim=1)
+            target = self._target(tensor)
+        error: Tensor = (self._predictor(tensor) - target).square().mean(dim=1)
         return error
 
 
@@ -123,13 +158,13 @@ def _floats(observations: Array) -> Array:
 
 
 def _networks(space: gym.Space[Any]) -> tuple[nn.Module, nn.Module]:
-    """The target and the predictor, which has two layers more."""
-    if shape := nets.image_shape(space):
-        (target, size), (predictor, _) = nets.convolutions(shape), nets.convolutions(shape)
+    """Return the target and the predictor, which has more layers."""
+    if shape := networks.image_shape(space):
+        (target, size), (predictor, _) = networks.convolutions(shape), networks.convolutions(shape)
         head = (nn.Linear(size, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, FEATURES))
         pair = nn.Sequential(target, nn.Linear(size, FEATURES)), nn.Sequential(predictor, *head)
-    elif length := nets.vector_size(space):
-        pair = nets.perceptron(length, 400, FEATURES), nets.perceptron(length, 400, 300, FEATURES)
+    elif length := networks.vector_size(space):
+        pair = networks.perceptron(length, 400, FEATURES), networks.perceptron(length, 400, 300, FEATURES)
     else:
-        raise nets.refuse(space)
-    return nets.orthogonal(pair[0]), nets.orthogonal(pair[1])
+        raise networks.unsupported(space)
+    return networks.orthogonal(pair[0]), networks.orthogonal(pair[1])

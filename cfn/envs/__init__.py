@@ -1,4 +1,4 @@
-"""Environments. Importing this package registers their Gymnasium ids."""
+"""Environments; importing this package registers the Gymnasium ids `cfn/Gridworld-v0` and `cfn/Taxi-v0`."""
 
 import gymnasium as gym
 

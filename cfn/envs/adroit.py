@@ -1,4 +1,4 @@
-"""The Adroit hand's four tasks of Section 4.4, with the paper's fixed starts and goals (Rajeswaran et al., 2018)."""
+"""Adroit hand: four tasks of Section 4.4, with the paper's fixed starts and goals (Rajeswaran et al., 2018)."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -10,9 +10,9 @@ from cfn.envs.mujoco import SparseTask, register_tasks
 from cfn.types import Array, Positive, PositiveFloat
 
 PEN_DROPPED = 0.075
-"""The height below which the pen lies on the table, in metres."""
+"""Height below which the pen counts as dropped, in metres."""
 TABLE = 0.45
-"""Half of the side of Relocate's table, whose centre is the origin, in metres."""
+"""Half of the side of the table in `relocate`, centred at the origin, in metres."""
 
 
 def _fix_pen(hand: Any, euler: tuple[float, float, float]) -> None:
@@ -39,10 +39,10 @@ class Task(NamedTuple):
     """A task and its fixed modes.
 
     Attributes:
-        id: gymnasium-robotics' name.
-        size: Numbers in an observation.
-        fix: Writes a mode into the model.
-        modes: What `fix` writes, by mode.
+        id: Gymnasium id, from gymnasium-robotics.
+        size: Dimensions of an observation.
+        fix: Function that writes the start and goal of a mode into the MuJoCo model.
+        modes: Values for `fix`, by mode.
     """
 
     id: str
@@ -52,19 +52,19 @@ class Task(NamedTuple):
 
 
 TASKS = {
-    "pen": Task(  # the orientation that the pen is to have, in Euler angles
+    "pen": Task(  # modes: the pen's goal orientation, in Euler angles
         "AdroitHandPenSparse-v1", 45, _fix_pen, {"easy": (0, 1, 0), "medium": (-1, 0, 0), "hard": (-1, -1, 0)}
     ),
-    "door": Task(  # where the door's frame stands
+    "door": Task(  # modes: position of the door's frame, in metres
         "AdroitHandDoorSparse-v1",
         39,
         _fix_door,
         {"easy": (-0.25, 0.25, 0.35), "medium": (-0.25, 0.3, 0.35), "hard": (-0.25, 0.35, 0.35)},
     ),
-    "hammer": Task(  # how high the nail's board hangs
+    "hammer": Task(  # modes: height of the nail's board, in metres
         "AdroitHandHammerSparse-v1", 46, _fix_hammer, {"easy": 0.1, "medium": 0.175, "hard": 0.25}
     ),
-    "relocate": Task(  # where the ball lies (x, y), and where it is to be
+    "relocate": Task(  # modes: start (x, y) and goal of the ball, in metres
         "AdroitHandRelocateSparse-v1",
         39,
         _fix_relocate,
@@ -78,16 +78,16 @@ TASKS = {
 
 
 class Adroit(SparseTask):
-    """A hand of 24 joints that turns a pen, opens a door, drives in a nail or carries a ball.
+    """A hand with 24 joints turns a pen, opens a door, drives in a nail or carries a ball.
 
-    The true state is where the object is: pen, hammer or ball, and of the door its handle. A dropped pen ends the
-    episode, as in D4RL; a ball that leaves the table truncates it, as the paper says.
+    The true state is the position of the object: the pen, the door's handle, the hammer or the ball. A dropped pen
+    terminates the episode, as in D4RL. A ball that leaves the table truncates it, as in the paper.
 
     Args:
-        task: Which.
-        mode: `default` draws start and goal anew for each episode; `easy`, `medium` and `hard` fix both.
+        task: Name of the task.
+        mode: `default` samples start and goal in each episode; `easy`, `medium` and `hard` fix both.
         max_steps: Steps until truncation.
-        bin: Width of the true state's bins, in metres.
+        bin: Width of the bins of the true state, in metres.
         render_mode: `rgb_array` or None.
     """
 
@@ -104,26 +104,26 @@ class Adroit(SparseTask):
         env = gym.make(self._task.id, render_mode=render_mode, disable_env_checker=True)
         super().__init__(env.unwrapped, self._task.size, max_steps, bin)
 
-    def _begin(self, seed: int | None) -> Array:
+    def _reset_task(self, seed: int | None) -> Array:
         hand: Any = self._env
         observation, _ = hand.reset(seed=seed)
         if self._mode == "default":
             return np.asarray(observation)
         self._task.fix(hand, self._task.modes[self._mode])
-        hand.set_state(hand.init_qpos, hand.init_qvel)  # which carries the model's new places into the physics
+        hand.set_state(hand.init_qpos, hand.init_qvel)  # applies the changed model to the physics
         return np.asarray(hand._get_obs())
 
-    def _look(self, observation: Any, info: dict[str, Any]) -> tuple[Array, bool]:
+    def _parse(self, observation: Any, info: dict[str, Any]) -> tuple[Array, bool]:
         return observation, bool(info["success"])
 
-    def _place(self, observation: Array) -> Array:
+    def _position(self, observation: Array) -> Array:
         hand: Any = self._env
         if self._name == "door":
             return np.asarray(hand.data.site_xpos[hand.handle_site_id])
         return np.asarray(hand.data.xpos[hand.obj_body_id])
 
-    def _over(self) -> tuple[bool, bool]:
-        x, y, z = self._place(self._last)
+    def _early_end(self) -> tuple[bool, bool]:
+        x, y, z = self._position(self._last)
         dropped = self._name == "pen" and z < PEN_DROPPED
-        gone = self._name == "relocate" and max(abs(x), abs(y)) > TABLE  # the published code: the end, not a truncation
-        return bool(dropped), bool(gone)
+        left_table = self._name == "relocate" and max(abs(x), abs(y)) > TABLE  # the published code terminates instead
+        return bool(dropped), bool(left_table)

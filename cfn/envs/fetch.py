@@ -1,4 +1,4 @@
-"""The Fetch manipulation tasks of Section 4.4, with the paper's fixed starts and goals (Plappert et al., 2018)."""
+"""Fetch manipulation tasks of Section 4.4, with the paper's fixed starts and goals (Plappert et al., 2018)."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -12,13 +12,13 @@ Offset = tuple[float, float, float]
 
 
 class Task(NamedTuple):
-    """A task and its fixed modes, as offsets in metres from the gripper's initial position.
+    """A task and its fixed modes; positions are offsets in metres from the gripper's initial position.
 
     Attributes:
-        id: gymnasium-robotics' name.
-        size: Numbers in an observation, with the goal.
-        object: Where the object lies (x, y); None if there is none.
-        goals: (x, y, z) by mode; z is above the object's height where there is an object.
+        id: Gymnasium id, from gymnasium-robotics.
+        size: Dimensions of an observation, including the goal.
+        object: Start (x, y) of the object; None if the task has no object.
+        goals: Goal (x, y, z) by mode; with an object, z is relative to the object's height.
     """
 
     id: str
@@ -42,16 +42,16 @@ TASKS = {
 
 
 class Fetch(SparseTask):
-    """A robot arm that reaches, or pushes, slides or lifts an object, to a goal.
+    """A robot arm moves its gripper to a goal, or pushes, slides or lifts an object to a goal.
 
-    An observation is the task's own (28 numbers; 13 for `reach`) and ends in the goal. The true state is where the
-    object is, or the gripper if there is none.
+    An observation is gymnasium-robotics' observation followed by the goal: 28 numbers (`reach`: 13). The true state is
+    the position of the object, or of the gripper in `reach`.
 
     Args:
-        task: Which.
-        mode: `default` draws object and goal anew for each episode; `easy`, `medium` and `hard` fix both.
+        task: Name of the task.
+        mode: `default` samples object and goal in each episode; `easy`, `medium` and `hard` fix both.
         max_steps: Steps until truncation.
-        bin: Width of the true state's bins, in metres.
+        bin: Width of the bins of the true state, in metres.
         render_mode: `rgb_array` or None.
     """
 
@@ -68,7 +68,7 @@ class Fetch(SparseTask):
         env = gym.make(self._task.id, render_mode=render_mode, disable_env_checker=True)
         super().__init__(env.unwrapped, self._task.size, max_steps, bin)
 
-    def _begin(self, seed: int | None) -> Array:
+    def _reset_task(self, seed: int | None) -> Array:
         robot: Any = self._env
         observation, _ = robot.reset(seed=seed)
         if self._mode == "default":
@@ -85,10 +85,10 @@ class Fetch(SparseTask):
         robot.goal = goal
         return self._joined(robot._get_obs())
 
-    def _look(self, observation: Any, info: dict[str, Any]) -> tuple[Array, bool]:
+    def _parse(self, observation: Any, info: dict[str, Any]) -> tuple[Array, bool]:
         return self._joined(observation), bool(info["is_success"])
 
-    def _place(self, observation: Array) -> Array:
+    def _position(self, observation: Array) -> Array:
         return observation[:3] if self._task.object is None else observation[3:6]
 
     @staticmethod

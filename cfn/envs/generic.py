@@ -1,109 +1,89 @@
-"""Any Gymnasium environment by its id (`env=gym env.id=CartPole-v1`)."""
+"""Any Gymnasium environment, by its id (`env=gym env.id=CartPole-v1`), with arrays as observations."""
 
-import difflib
-import logging
 import math
-from collections.abc import Callable
-from typing import Any, SupportsFloat
+import sys
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 
+from cfn.envs import registry
+from cfn.envs.arrays import choose_entry, with_arrays
+from cfn.envs.mujoco import log_warnings
+from cfn.envs.rendering import prepare_mujoco
+from cfn.envs.true_states import Bin, binned, binned_entries
 from cfn.errors import BadValueError, UsageError
-from cfn.types import Array, Positive, PositiveFloat, State
+from cfn.types import Positive
 
-log = logging.getLogger(__name__)
+LIMITS = ("max_steps", "max_episode_steps", "_max_episode_steps")
+"""Attributes in which environments and Gymnasium's TimeLimit keep their step limit."""
 
 
 def make(
     id: str,
     kwargs: dict[str, Any] | None = None,
     max_steps: Positive | None = None,
-    bin: PositiveFloat | None = None,
+    bin: Bin | None = None,
+    observation: str | None = None,
     render_mode: str | None = None,
 ) -> gym.Env[Any, Any]:
-    """Make the environment `id`, with arrays as observations and, where it can be had, a true state for counts.
+    """Create the environment `id`, with arrays as observations and, where available, a true state to count.
 
     Args:
-        id: A Gymnasium id; `module:id` imports the module first.
-        kwargs: Arguments of the environment's own constructor.
-        max_steps: Steps until truncation; by default the id's own limit.
-        bin: Width of the bins into which observations are cut to give the true state, for environments that do not
-            report one in `info["state"]`. Discrete observations need none: they are the state.
+        id: Gymnasium id; `module:id` imports the module first.
+        kwargs: Arguments of the environment's constructor.
+        max_steps: Steps until truncation; None keeps the registered limit.
+        bin: Widths of the bins that turn an observation into a true state, for environments without `info["state"]`: a
+            number, or a list with one width per number (None leaves one out). For Dict observations also widths by
+            entry; they refer to the whole observation, whichever entry is chosen. Discrete, MultiDiscrete and
+            MultiBinary observations, and tuples of them, do not need it: they are the true state.
+        observation: Entry to choose from a Dict observation. None flattens all numeric entries.
         render_mode: `rgb_array` or None.
     """
+    prepare_mujoco()
+    spec = registry.find(id)
     try:
-        env = gym.make(id, max_episode_steps=max_steps, render_mode=render_mode, **(kwargs or {}))
-    except (gym.error.UnregisteredEnv, gym.error.NamespaceNotFound, ModuleNotFoundError) as error:
-        close = difflib.get_close_matches(id, gym.registry, n=5, cutoff=0.6)
-        hint = f"close to it: {', '.join(close)}" if close else "gymnasium.pprint_registry() lists the ids"
-        raise BadValueError("id", f"Gymnasium knows no environment {id!r}; {hint}") from error
-    except Exception as error:  # whatever its constructor may do with the arguments it is given
+        env = gym.make(spec, max_episode_steps=max_steps, render_mode=render_mode, **(kwargs or {}))
+    except Exception as error:  # a third-party constructor may raise anything
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise BadValueError("kwargs" if kwargs else "id", f"{id} cannot be made: {reason}") from error
-    if env.spec is None or env.spec.max_episode_steps is None:
-        log.warning(f"Gymnasium knows no step limit of {id}: if its episodes need not end, set env.max_steps.")
-    env = with_arrays(env)
-    return binned(env, bin) if bin is not None else env
+        raise BadValueError("kwargs" if kwargs else "id", f"{id} cannot be created: {reason}") from error
+    if "mujoco" in sys.modules:
+        log_warnings()
+    if isinstance(bin, dict):
+        env = binned_entries(env, bin)
+    if observation is not None:
+        env = choose_entry(env, observation)
+    env = with_arrays(env, count=bin is None, key="env.observation" if observation is None else None)
+    return env if bin is None or isinstance(bin, dict) else binned(env, bin)
 
 
-def with_arrays(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """The environment with arrays as observations: numbers become one-hot vectors, structures are flattened."""
-    space = env.observation_space
+def step_limit(env: gym.Env[Any, Any]) -> int | None:
+    """Return the number of steps after which an episode is truncated; None if no wrapper or attribute says so."""
+    layers = [env]
+    while isinstance(layers[-1], gym.Wrapper):
+        layers.append(layers[-1].env)
+    limits = [getattr(layer, name, None) for layer in layers for name in LIMITS] + [_frame_limit(layers)]
+    return min((int(limit) for limit in limits if isinstance(limit, int | np.integer) and limit > 0), default=None)
+
+
+def _frame_limit(layers: Sequence[gym.Env[Any, Any]]) -> int | None:
+    """Return the step limit of an Atari game, which ALE counts in frames; None for other environments."""
+    arguments = layers[-1].spec.kwargs if layers[-1].spec else {}
+    if not (frames := arguments.get("max_num_frames_per_episode")):
+        return None
+    skip = int(np.min(arguments.get("frameskip", 1)))  # of a range of skips, the lowest gives the most steps
+    skip *= math.prod(layer.frame_skip for layer in layers if isinstance(layer, gym.wrappers.AtariPreprocessing))
+    return math.ceil(int(frames) / skip)
+
+
+def action_kind(space: gym.Space[Any]) -> Literal["discrete", "continuous"]:
+    """Return the kind of the actions; raise `UsageError` for actions that no learning agent supports."""
     if isinstance(space, gym.spaces.Discrete):
-        return one_hot(env, space)
-    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
-        env = gym.wrappers.FlattenObservation(env)
-    if not isinstance(env.observation_space, gym.spaces.Box):
-        raise UsageError(f"the environment observes {space}, of which no array can be made")
-    return env
-
-
-class WithState(gym.Wrapper[Any, Any, Any, Any]):
-    """Reports a true state, read off the observation, unless the environment reports one itself.
-
-    Args:
-        env: The environment.
-        state: The true state that an observation tells.
-        view: What becomes of the observation.
-        names: What the numbers of a state are called, where that matters: a `room` is tracked.
-    """
-
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        state: Callable[[Any], State],
-        view: Callable[[Any], Array],
-        names: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(env)
-        self._state = state
-        self._view = view
-        self.state_names = names
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Reset the environment."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        return self._view(observation), {"state": self._state(observation), **info}
-
-    def step(self, action: Any) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step the environment."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._view(observation), reward, terminated, truncated, {"state": self._state(observation), **info}
-
-
-def one_hot(env: gym.Env[Any, Any], space: gym.spaces.Discrete) -> gym.Env[Any, Any]:
-    """Numbered observations as one-hot vectors; the number is the true state."""
-    rows = np.eye(int(space.n), dtype=np.float32)
-    wrapped = WithState(env, state=lambda n: (int(n),), view=lambda n: rows[n - int(space.start)])
-    wrapped.observation_space = gym.spaces.Box(0, 1, (int(space.n),), np.float32)
-    return wrapped
-
-
-def binned(env: gym.Env[Any, Any], width: float) -> gym.Env[Any, Any]:
-    """Observations as they are, and cut into bins of one width as the true state."""
-
-    def bins(observation: Array) -> State:
-        return tuple(math.floor(value / width) for value in observation.ravel().tolist())
-
-    return WithState(env, state=bins, view=lambda observation: observation)
+        return "discrete"
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and np.dtype(space.dtype).kind == "f":
+        return "continuous"
+    raise UsageError(
+        f"actions of {space} are not supported: wrap the environment so that its actions are Discrete, "
+        "or vectors of floats (Box)"
+    )

@@ -15,7 +15,7 @@ Cell = tuple[int, int]  # row, column; row 0 is on top
 
 
 def _wall(column: int, first: int, last: int) -> set[Cell]:
-    """A wall on the right of a column's cells, from one row to another."""
+    """Return a wall on the right of a column, from row `first` to row `last`, as the cells to its left."""
     return {(row, column) for row in range(first, last + 1)}
 
 
@@ -30,19 +30,21 @@ WALLS: dict[int, set[Cell]] = {
 
 
 class Taxi(gym.Env[Array, int]):
-    """+1 and the end of the episode when the passenger stands, outside the taxi, on the goal depot.
+    """The taxi carries a passenger; dropping the passenger at the goal depot gives a reward of 1 and ends the episode.
 
-    The passenger can be put down anywhere. The image is black and white: a thin frame is the goal depot, a
-    disc a waiting passenger, a ring an empty taxi; a taxi with its passenger is filled, and the margin is white.
+    The passenger can be dropped anywhere. The image is black and white: lines between cells are walls, a thin frame is
+    the goal depot, a disc a waiting passenger, a ring an empty taxi. With the passenger inside, the taxi is a ring and
+    a disc, and the image's margin is white. All edges are sharp; in the published 10x10 world they are grey, because
+    its images are resized from 128 to 64 and then to 84 pixels.
 
     Args:
-        size: 5 or 10 cells along a side.
-        image_size: Pixels along a side of the observation; six for each cell and four for the margin, or more.
-        max_steps: Steps until truncation; by default 10 times the size, as in the paper.
+        size: Cells per side, 5 or 10.
+        image_size: Pixels per side of the observation; at least six per cell and four for the margin.
+        max_steps: Steps until truncation; None means 10 times `size`, as in the paper.
         render_mode: `rgb_array` or None.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  # Gymnasium's own way
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012  # as Gymnasium declares it
 
     def __init__(
         self,
@@ -53,22 +55,22 @@ class Taxi(gym.Env[Array, int]):
     ) -> None:
         if image_size < 6 * size + 4:
             raise BadValueError(
-                "image_size", f"{image_size} pixels are too few to draw {size} cells: take {6 * size + 4}"
+                "image_size", f"{image_size} pixels are too few to draw {size} cells: use at least {6 * size + 4}"
             )
         self.size = size
         self.max_steps = max_steps or 10 * size
         self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(0, 255, (image_size, image_size), np.uint8)
-        self.action_space = gym.spaces.Discrete(5)  # type: ignore[assignment]  # its actions are numpy's integers
-        self._shape = (image_size, image_size)
+        self.action_space = gym.spaces.Discrete(5)  # type: ignore[assignment]  # samples are NumPy integers
         self._cell = (image_size - 4) // size
         self._margin = (image_size - self._cell * size) // 2
+        self._backgrounds = {inside: self._background(image_size, inside) for inside in (False, True)}
         self._taxi = self._goal = self._passenger = (0, 0)
         self._inside = False
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """A goal depot, and taxi and passenger on two depots, drawn again while the passenger is on its goal."""
+        """Draw a goal depot, then distinct depots for passenger and taxi until the passenger is not at the goal."""
         super().reset(seed=seed, options=options)
         depots = DEPOTS[self.size]
         self._goal = depots[int(self.np_random.integers(len(depots)))]
@@ -81,10 +83,10 @@ class Taxi(gym.Env[Array, int]):
         return self._image(), {"state": self._state()}
 
     def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Drive, or pick up or put down the passenger."""
+        """Drive, or pick up or drop the passenger."""
         if not 0 <= action < 5:
             raise ValueError(
-                f"an action of Taxi is 0 (left), 1 (right), 2 (up), 3 (down) or 4 (interact), not {action}"
+                f"a Taxi action should be 0 (left), 1 (right), 2 (up), 3 (down) or 4 (interact), not {action}"
             )
         if action == INTERACT:
             if self._inside:
@@ -99,12 +101,8 @@ class Taxi(gym.Env[Array, int]):
         return self._image(), float(terminated), terminated, truncated, {"state": self._state()}
 
     def render(self) -> Array:
-        """The observation, larger and in grey, with the walls."""
-        picture = np.where(self._image() > 0, 235, 30).astype(np.uint8)
-        for row, column in WALLS[self.size]:
-            top, right = self._margin + row * self._cell, self._margin + (column + 1) * self._cell
-            picture[top : top + self._cell, right - 1 : right + 1] = 120
-        return np.repeat(np.kron(picture, np.ones((5, 5), np.uint8))[:, :, None], 3, axis=2)
+        """Return the observation, five times larger, in three colour channels."""
+        return np.kron(self._image()[:, :, None], np.ones((5, 5, 3), np.uint8))
 
     def _drive(self, down: int, right: int) -> None:
         row, column = self._taxi
@@ -119,11 +117,20 @@ class Taxi(gym.Env[Array, int]):
     def _state(self) -> State:
         return (*self._taxi, *self._goal, *self._passenger, int(self._inside))
 
+    def _background(self, image_size: int, inside: bool) -> Array:
+        """Return the image of the walls and of the margin, which is white with the passenger inside."""
+        cell, margin = self._cell, self._margin
+        image = np.full((image_size, image_size), 255 if inside else 0, np.uint8)
+        image[margin : margin + self.size * cell, margin : margin + self.size * cell] = 0
+        for row, column in WALLS[self.size]:
+            top, right = margin + row * cell, margin + (column + 1) * cell
+            # One pixel of each cell, where only frames are drawn: a wall hides one side of a frame, and no other shape.
+            image[top : top + cell, right - 1 : right + 1] = 255
+        return image
+
     def _image(self) -> Array:
         cell = self._cell
-        image = np.full(self._shape, 255 if self._inside else 0, np.uint8)
-        grid = slice(self._margin, self._margin + self.size * cell)
-        image[grid, grid] = 0
+        image = self._backgrounds[self._inside].copy()
         frame, disc, ring = _shapes(cell)
         shapes = [(self._goal, frame), (self._taxi, disc | ring if self._inside else ring)]
         if not self._inside:
@@ -138,7 +145,7 @@ _CACHE: dict[int, tuple[Array, Array, Array]] = {}
 
 
 def _shapes(cell: int) -> tuple[Array, Array, Array]:
-    """Frame, disc and ring within a cell, as masks that do not touch each other."""
+    """Return masks of frame, disc and ring within a cell; they do not overlap, and only the frame is on its border."""
     if cell not in _CACHE:
         frame = np.ones((cell, cell), np.bool_)
         frame[1:-1, 1:-1] = False

@@ -1,1 +1,1 @@
-"""What was seen, kept to learn from: each distinct frame once, and samples in proportion to their priorities."""
+"""Replay buffers: transitions of agents and coin flips of the bonus, with each distinct frame stored once."""

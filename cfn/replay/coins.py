@@ -1,4 +1,4 @@
-"""The Coin Flip Network's replay buffer B_c (Algorithm 1): visited states, each with the coins flipped for it."""
+"""Replay buffer B_c of the Coin Flip Network (Algorithm 1): one entry per visit, with its frame and its coin flips."""
 
 from typing import Any, NamedTuple
 
@@ -10,22 +10,22 @@ from cfn.replay.sum_tree import SumTree
 from cfn.types import Array
 
 NEW_PRIORITY = 1.0
-"""Of an entry never sampled: that of Eq. 6 for a state seen once."""
+"""Priority of an entry that was never sampled: Eq. 6 for a state visited once."""
 
 
 class CoinBatch(NamedTuple):
-    """Entries sampled from the buffer, with equal frames folded into one.
+    """Entries sampled from the buffer, grouped by frame.
 
     Attributes:
-        entries: What was sampled, for `update_priorities`.
-        slots: The distinct frames among them.
-        inverse: For each entry, which of `slots` is its frame.
-        repeats: How many entries each distinct frame has.
-        mean_flips: The mean of their coin vectors.
-        flips_square: Mean over entries and coins of the squared flips (1 for coins).
-        drawn: How many entries had been added when it was sampled.
-        frames: The distinct frames themselves.
-        features: What is kept beside them.
+        entries: Positions of the sampled entries in the ring, for `update_priorities`.
+        slots: Slots of the distinct frames.
+        inverse: Index into `slots`, for each entry.
+        repeats: Number of entries of each distinct frame.
+        mean_flips: Mean flips over the entries of each distinct frame.
+        flips_square: Mean of the squared flips, over entries and coins (1 for coins).
+        drawn: Number of entries ever added to the buffer, at the time of sampling.
+        frames: Distinct frames.
+        features: Features of the distinct frames, from the frame store.
     """
 
     entries: Array
@@ -40,16 +40,16 @@ class CoinBatch(NamedTuple):
 
 
 class CoinReplay:
-    """A ring of entries (frame, flips), sampled by priority; the oldest makes room for the newest.
+    """Ring of entries (frame, flips), sampled by priority; a new entry overwrites the oldest.
 
     Args:
-        capacity: How many entries are kept.
-        d: Coins per entry.
-        frames: Where the frames are.
-        coins: Whether flips are -1 or 1, and so kept as bits; other flips are kept as they are.
+        capacity: Maximum number of entries.
+        d: Number of flips per entry.
+        frames: Store of the frames.
+        coins: Whether flips are -1 or 1 and stored as bits; other flips are stored as floats.
         prioritize: Whether to sample by priority (Section 3.5.1) or uniformly.
-        alpha: The weight of novelty to the number of updates in the priority (Eq. 6).
-        owns_frames: Whether the frames are nobody else's, and so are part of this buffer's state.
+        alpha: Weight of 1 / (n_updates + 1) against |f(s)|^2 / d in the priority (Eq. 6).
+        owns_frames: Whether the frame store belongs to this buffer alone and is saved with it.
     """
 
     def __init__(
@@ -75,14 +75,17 @@ class CoinReplay:
 
     @staticmethod
     def bytes_of(d: int, coins: bool = True) -> int:
-        """What one entry takes, beside its frame."""
+        """Return the bytes per entry, without its frame."""
         return 4 + (-(-d // 8) if coins else 4 * d) + 4 + SumTree.BYTES
 
     def __len__(self) -> int:
         return min(self._added, self._capacity)
 
     def add(self, slots: Array, flips: Array) -> None:
-        """Add an entry for each slot, which the caller holds a reference to; what is overwritten lets its frame go."""
+        """Add an entry per slot, overwriting the oldest entries of a full buffer and releasing their frames.
+
+        The buffer takes the caller's references to the frames.
+        """
         for slot, flip in zip(slots, flips, strict=True):
             entry = self._added % self._capacity
             if self._added >= self._capacity:
@@ -94,7 +97,7 @@ class CoinReplay:
             self._added += 1
 
     def sample(self, count: int, rng: np.random.Generator) -> CoinBatch:
-        """Draw entries, with replacement, in proportion to their priorities."""
+        """Sample entries with replacement, in proportion to their priorities or uniformly."""
         entries = self._tree.sample(count, rng) if self._prioritize else rng.integers(len(self), size=count)
         slots, inverse, repeats = np.unique(self._slots[entries], return_inverse=True, return_counts=True)
         flips = self.flips(entries)
@@ -114,7 +117,7 @@ class CoinReplay:
         )
 
     def as_batch(self, *fields: Any) -> CoinBatch:
-        """A batch from its fields, which were saved when it was drawn; refused if it was not drawn from here."""
+        """Return a batch from its saved fields; raise `ValueError` if it cannot come from this buffer."""
         batch = CoinBatch(*fields)
         require_like(batch, self.sample(1, np.random.default_rng(0)))
         require_drawn(batch.entries, batch.drawn, self._added, len(self))
@@ -124,7 +127,7 @@ class CoinReplay:
         return batch
 
     def flips(self, entries: Array) -> Array:
-        """The flips of entries."""
+        """Return the flips of entries."""
         if not self._coins:
             flips: Array = self._flips[entries]
             return flips
@@ -132,19 +135,22 @@ class CoinReplay:
         return bits.astype(np.float32) * 2 - 1
 
     def update_priorities(self, batch: CoinBatch, novelty: Array) -> None:
-        """Eq. 6: alpha / (n_updates + 1) + (1 - alpha) |f(s)|^2 / d; `novelty` has |f|^2 / d of each distinct frame.
+        """Set the priorities of a batch to alpha / (n_updates + 1) + (1 - alpha) |f(s)|^2 / d (Eq. 6).
 
-        An entry that was overwritten since the batch was sampled is left alone.
+        Entries that were overwritten after the batch was sampled are skipped.
+
+        Args:
+            batch: Batch of an update.
+            novelty: |f(s)|^2 / d of each distinct frame.
         """
         still = kept(batch.entries, batch.drawn, self._added, self._capacity)
         entries, inverse = batch.entries[still], batch.inverse[still]
         np.add.at(self._updates, entries, 1)
         if self._prioritize:
-            tried = self._alpha / (self._updates[entries] + 1.0)
-            self._tree[entries] = tried + (1 - self._alpha) * novelty[inverse]
+            by_updates = self._alpha / (self._updates[entries] + 1.0)
+            self._tree[entries] = by_updates + (1 - self._alpha) * novelty[inverse]
 
     def state_dict(self) -> dict[str, Any]:
-        """Entries, updates and priorities; and the frames, if its own."""
         size = len(self)
         return {
             "slots": self._slots[:size],
@@ -156,10 +162,9 @@ class CoinReplay:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over all of it."""
-        size = len(state["slots"])
-        if size != min(state["added"], self._capacity):
-            raise ValueError(f"the buffer holds {size:,} of {state['added']:,} states")
+        size, expected = len(state["slots"]), min(state["added"], self._capacity)
+        if size != expected:
+            raise ValueError(f"the coin-flip replay buffer has {size:,} entries instead of {expected:,}")
         self._slots[:size], self._flips[:size], self._updates[:size] = state["slots"], state["flips"], state["updates"]
         self._added = state["added"]
         self._tree.load_state_dict(state)

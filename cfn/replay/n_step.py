@@ -1,8 +1,7 @@
-"""From single steps to n-step transitions (s_t, a_t, r_t + ... + gamma^(m-1) r_(t+m-1), gamma^m, s_(t+m)).
+"""Conversion of steps to n-step transitions (s_t, a_t, r_t + ... + gamma^(m-1) r_(t+m-1), gamma^m, s_(t+m)).
 
-A window ends with its episode, however that ended, so the last n - 1 steps of an episode give shorter transitions.
-They differ in what comes after: nothing once the episode was terminated (the discount is 0), the value of the
-episode's own last observation if it was only cut off.
+A window ends with its episode, so the last n - 1 steps of an episode give transitions with m < n. After a termination
+the discount is 0; after a truncation the value of the episode's final observation is bootstrapped.
 """
 
 from collections import deque
@@ -12,14 +11,15 @@ S = TypeVar("S")
 
 
 class Transition(NamedTuple, Generic[S]):
-    """Learn that Q(state, action) is `reward` + `discount` * V(next_state).
+    """An n-step transition: the target of Q(state, action) is `reward` + `discount` * V(next_state).
 
     Attributes:
         state: s_t.
         action: a_t.
-        reward: The discounted sum of the m rewards after it.
+        reward: Discounted sum of the m rewards from step t on.
         discount: gamma^m, or 0 after a termination.
         next_state: s_(t+m).
+        cut: Whether a truncation ended the window early, so m < n.
     """
 
     state: S
@@ -27,14 +27,15 @@ class Transition(NamedTuple, Generic[S]):
     reward: float
     discount: float
     next_state: S
+    cut: bool = False
 
 
 class NStep(Generic[S]):
-    """The steps of one environment, of which each becomes the beginning of exactly one transition.
+    """N-step window over the steps of one environment. Each step begins exactly one transition.
 
     Args:
-        n: Rewards per transition, at most.
-        gamma: Discount.
+        n: Maximum number of rewards per transition.
+        gamma: Discount factor.
     """
 
     def __init__(self, n: int, gamma: float) -> None:
@@ -44,28 +45,26 @@ class NStep(Generic[S]):
     def add(
         self, state: S, action: object, reward: float, next_state: S, terminated: bool, truncated: bool
     ) -> list[Transition[S]]:
-        """Take in one step, and return the transitions that it completes."""
+        """Add one step, and return the transitions that it completes."""
         self._pending.append((state, action, reward))
         if terminated or truncated:
             return self.end(next_state, terminated)
-        return [self._oldest(next_state)] if len(self._pending) == self._n else []
+        return [self._pop_oldest(next_state)] if len(self._pending) == self._n else []
 
     def end(self, next_state: S, terminated: bool = False) -> list[Transition[S]]:
-        """The episode has ended, or is cut off, at this state: return the transitions of all steps that wait."""
-        return [self._oldest(next_state, terminated) for _ in range(len(self._pending))]
+        """End the episode at this state, and return the transitions of all pending steps."""
+        return [self._pop_oldest(next_state, terminated) for _ in range(len(self._pending))]
 
-    def _oldest(self, next_state: S, terminated: bool = False) -> Transition[S]:
-        discounted = 0.0
-        for _, _, later in reversed(self._pending):
-            discounted = later + self._gamma * discounted
-        discount = 0.0 if terminated else self._gamma ** len(self._pending)
-        first, taken, _ = self._pending.popleft()
-        return Transition(first, taken, discounted, discount, next_state)
+    def _pop_oldest(self, next_state: S, terminated: bool = False) -> Transition[S]:
+        length, total = len(self._pending), 0.0
+        for _, _, reward in reversed(self._pending):
+            total = reward + self._gamma * total
+        discount = 0.0 if terminated else self._gamma**length
+        state, action, _ = self._pending.popleft()
+        return Transition(state, action, total, discount, next_state, cut=length < self._n and not terminated)
 
     def state_dict(self) -> dict[str, Any]:
-        """The steps that wait for their transitions."""
         return {"pending": list(self._pending)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the steps that wait."""
         self._pending = deque(map(tuple, state["pending"]))

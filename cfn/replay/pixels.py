@@ -1,4 +1,4 @@
-"""Where the numbers of frames are: as they are while they are few, compressed without loss when they outgrow memory."""
+"""Storage of the pixels of frames by slot: uncompressed for small stores, losslessly compressed for large ones."""
 
 import logging
 from typing import Any
@@ -6,35 +6,36 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from cfn.replay.growing import grow
+from cfn.checkpoints.stateful import Sealed
+from cfn.replay.growing_arrays import grow
 from cfn.types import Array
 
 log = logging.getLogger(__name__)
 
 GROWTH = 2**26
-"""Bytes by which an array of frames grows at the most, so that little is reserved that may never be needed."""
+"""Maximum bytes by which an array of frames grows at once, to reserve little that is never used."""
 SEGMENT = 2**24
-"""Bytes of compressed frames that are kept together."""
+"""Bytes per segment of compressed frames."""
 LEVEL = 3
-"""Of zstandard: higher ones save a sixth of the bytes at three times the time."""
+"""Compression level of zstandard: higher levels save a sixth of the bytes and take three times as long."""
 DICTIONARY = 2**17
-"""Bytes of a dictionary: what frames have in common, such as the rooms of a game."""
+"""Maximum bytes of a compression dictionary, which has the common parts of frames, such as the rooms of a game."""
 SAMPLES = 2000
-"""Frames that a dictionary is trained on."""
-MOVED = 1024
-"""Frames of a segment that are decompressed at once when it is written anew."""
-DESCRIPTOR, SIZED = 4, 0b1110_0000
-"""Which byte of a compressed frame says what its header has, and the bits of it that stand for a size."""
-RENEW_AFTER, RENEW_WHEN = 20_000, 1.3
-"""A dictionary is trained anew once frames, at least so many later, come out so much larger than just after it was."""
+"""Maximum number of frames that a dictionary is trained on."""
+MOVE_BLOCK = 1024
+"""Number of frames that are decompressed at once when a segment is rewritten."""
+DESCRIPTOR, SIZE_BITS = 4, 0b1110_0000
+"""Offset of the descriptor byte in a zstandard frame, and its bits that are set if the frame declares its size."""
+RENEW_AFTER, RENEW_RATIO = 20_000, 1.3
+"""Conditions for training a new dictionary: frames since the last one, and growth of the mean compressed size."""
 
 
 class RawPixels:
-    """Frames as they are.
+    """Uncompressed frames.
 
     Args:
-        shape: Of one frame.
-        dtype: Of its numbers.
+        shape: Shape of a frame.
+        dtype: Type of its elements.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
@@ -52,49 +53,37 @@ class RawPixels:
         return frames
 
     def __delitem__(self, slot: int) -> None:
-        """Nothing to do: the slot is written over when it is needed."""
+        """Do nothing: a free slot is overwritten when it is used again."""
 
     def state_dict(self, slots: int) -> dict[str, Any]:
-        """The first `slots` frames."""
+        """Return the frames of the first `slots` slots."""
         return {"frames": self._frames[:slots]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over the frames."""
         self._frames = state["frames"].copy()
 
 
-class Sealed:
-    """Bytes that will never change: whoever has written them once need not look at them again.
-
-    Args:
-        data: The bytes.
-    """
-
-    def __init__(self, data: Array) -> None:
-        self.data = data
-
-
 class PackedPixels:
-    """Images, compressed one by one with a dictionary of what they have in common (zstandard).
+    """Images, each compressed by zstandard with a dictionary of their common parts.
 
-    Compressed frames are written one after another into segments; a segment that is mostly holes is written anew, one
-    that is empty is let go. Each segment has one dictionary, so a new dictionary begins a new segment.
+    Compressed frames are appended to segments. A segment with less than half in use is rewritten, and an empty one is
+    dropped. All frames of a segment use the same dictionary, so a new dictionary begins a new segment.
 
     Args:
-        shape: Of one image.
+        shape: Shape of an image.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape, self._size = shape, int(np.prod(shape))
-        self._rng = np.random.default_rng(0)  # chooses what dictionaries are trained on, which changes no frame
-        self._segment, self._start, self._length = (np.zeros(0, np.int32) for _ in range(3))  # by slot
+        self._rng = np.random.default_rng(0)  # draws training samples for dictionaries
+        self._segment, self._start, self._length = (np.zeros(0, np.int32) for _ in range(3))  # by slot; -1: free
         self._segments: list[Array | None] = []
-        self._sealed: dict[int, Sealed] = {}  # segments to which nothing will be added
-        self._live: list[int] = []  # bytes that are in use, by segment
+        self._sealed: dict[int, Sealed] = {}  # segments that are never written again, by number
+        self._live: list[int] = []  # bytes in use, by segment
         self._codecs: list[Codec] = []  # by segment
         self._codec = Codec(None)
-        self._used, self._open = 0, False  # of the last segment, which is written to while it is open: none yet
-        self._written, self._fresh, self._recent = 0, 0.0, 0.0  # since the dictionary; sizes just after it, and lately
+        self._used, self._open = 0, False  # of the last segment: bytes written, and whether frames are appended to it
+        self._reset_sizes()
 
     def __setitem__(self, slot: int, frame: Array) -> None:
         if slot >= len(self._segment):
@@ -104,8 +93,8 @@ class PackedPixels:
                 grow(self, name, grown)
             self._segment[before:] = -1
         data = self._codec.pack(frame.tobytes())
-        self._place(slot, data)
-        self._judge(len(data))
+        self._append(slot, data)
+        self._watch_size(len(data))
 
     def __getitem__(self, slots: Array) -> Array:
         flat = np.asarray(slots).ravel()
@@ -121,29 +110,29 @@ class PackedPixels:
         self._segment[slot] = -1
         self._live[segment] -= int(self._length[slot])
         if segment == len(self._segments) - 1:
-            return  # it is still being written
+            return  # frames are still appended to it
         if self._live[segment] == 0:
             self._drop(segment)
         elif self._live[segment] < SEGMENT // 2:
             self._move(np.flatnonzero(self._segment == segment), segment)
 
     def train(self, frames: Array) -> None:
-        """Make a dictionary of these frames; if they are too few for one, go on with what there is."""
+        """Train a new dictionary on these frames; if they are too few, keep the current one."""
         try:
             trained = zstandard.train_dictionary(DICTIONARY, [frame.tobytes() for frame in frames])
             self._codec = Codec(np.frombuffer(trained.as_bytes(), np.uint8))
-            self._open = False  # what comes next is in a segment of its own
+            self._open = False  # the new dictionary needs a new segment
         except zstandard.ZstdError as error:
-            reason = f"{len(frames):,} of them are too few ({error})"
-            log.info(f"Frames are compressed without a new dictionary, for which {reason}.")
-        self._written, self._fresh, self._recent = 0, 0.0, 0.0
+            log.info(f"{len(frames):,} frames are too few to train a compression dictionary ({error}).")
+        self._reset_sizes()
 
     def sample(self, slots: Array) -> Array:
-        """Those of them that a dictionary is trained on."""
+        """Return a random sample of slots to train a dictionary on."""
         chosen: Array = self._rng.choice(slots, min(SAMPLES, len(slots)), replace=False)
         return chosen
 
-    def _place(self, slot: int, data: bytes) -> None:
+    def _append(self, slot: int, data: bytes) -> None:
+        """Write the compressed frame of a slot to the last segment, or to a new one."""
         if not self._open or self._used + len(data) > SEGMENT:
             self._seal()
             self._segments.append(np.empty(SEGMENT, np.uint8))
@@ -151,7 +140,7 @@ class PackedPixels:
             self._codecs.append(self._codec)
             self._used, self._open = 0, True
         segment = self._segments[-1]
-        assert segment is not None, "it is being written"
+        assert segment is not None, "only earlier segments are dropped"
         segment[self._used : self._used + len(data)] = np.frombuffer(data, np.uint8)
         self._segment[slot], self._start[slot], self._length[slot] = len(self._segments) - 1, self._used, len(data)
         self._used += len(data)
@@ -163,29 +152,34 @@ class PackedPixels:
 
     def _drop(self, segment: int) -> None:
         self._segments[segment], self._live[segment] = None, 0
-        self._codecs[segment] = self._codec  # nobody asks for it, and its own dictionary can go
+        self._codecs[segment] = self._codec  # unused from now on; its dictionary may be freed
         self._sealed.pop(segment, None)
 
     def _move(self, slots: Array, segment: int) -> None:
-        """Write what is left of a segment anew, with the newest dictionary."""
-        for start in range(0, len(slots), MOVED):
-            block = slots[start : start + MOVED]
+        """Rewrite the remaining frames of a segment with the newest dictionary, and drop the segment."""
+        for start in range(0, len(slots), MOVE_BLOCK):
+            block = slots[start : start + MOVE_BLOCK]
             for slot, frame in zip(block.tolist(), self[block], strict=True):
-                self._place(slot, self._codec.pack(frame.tobytes()))
+                self._append(slot, self._codec.pack(frame.tobytes()))
         self._drop(segment)
 
-    def _judge(self, size: int) -> None:
-        """Train a new dictionary when frames are no longer like those that the last was trained on."""
+    def _reset_sizes(self) -> None:
+        """Restart the statistics of compressed sizes, for a new dictionary."""
+        self._written = 0  # frames since the last dictionary
+        self._early_size, self._recent_size = 0.0, 0.0  # running mean of compressed bytes: soon after that, and now
+
+    def _watch_size(self, size: int) -> None:
+        """Train a new dictionary if frames have become unlike those that the last one was trained on."""
         self._written += 1
         weight = max(1 / self._written, 1e-3)
-        self._recent += weight * (size - self._recent)
+        self._recent_size += weight * (size - self._recent_size)
         if self._written == RENEW_AFTER // 20:
-            self._fresh = self._recent
-        if self._written >= RENEW_AFTER and self._recent > RENEW_WHEN * self._fresh:
+            self._early_size = self._recent_size
+        if self._written >= RENEW_AFTER and self._recent_size > RENEW_RATIO * self._early_size:
             self.train(self[self.sample(np.flatnonzero(self._segment >= 0))])
 
     def state_dict(self, slots: int) -> dict[str, Any]:
-        """Segments as they are, dictionaries, and where each of the first `slots` frames is."""
+        """Return the segments, their dictionaries, and the positions of the first `slots` slots in them."""
         codecs, last = list(dict.fromkeys([*self._codecs, self._codec])), len(self._segments) - 1
         return {
             "segments": [
@@ -196,51 +190,52 @@ class PackedPixels:
             "live": list(self._live),
             "dictionaries": [codec.dictionary for codec in codecs],
             "codecs": [codecs.index(codec) for codec in (*self._codecs, self._codec)],
-            "counters": [self._used, self._open, self._written, self._fresh, self._recent],
+            "counters": [self._used, self._open, self._written, self._early_size, self._recent_size],
             "rng": self._rng.bit_generator.state,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over all of it."""
         codecs = [Codec(dictionary) for dictionary in state["dictionaries"]]
         *self._codecs, self._codec = (codecs[i] for i in state["codecs"])
         self._segment, self._start, self._length = (array.copy() for array in state["where"])
-        self._used, self._open, self._written, self._fresh, self._recent = state["counters"]
+        self._used, self._open, self._written, self._early_size, self._recent_size = state["counters"]
         self._live = list(state["live"])
         self._rng.bit_generator.state = state["rng"]
         *sealed, last = state["segments"] or [None]
         self._sealed = {i: s if isinstance(s, Sealed) else Sealed(s) for i, s in enumerate(sealed) if s is not None}
         self._segments = [self._sealed[i].data if i in self._sealed else None for i in range(len(sealed))]
-        if last is not None:  # the others are never written to; this one may be
+        if last is not None:  # frames may be appended to this one
             segment = np.empty(SEGMENT, np.uint8)
             segment[: self._used] = last
             self._segments.append(segment)
-        self._refuse_sizes()
+        self._check_frames()
 
-    def _refuse_sizes(self) -> None:
-        """Refuse frames that say themselves how large they are, as ours never do: they would get all that they claim.
+    def _check_frames(self) -> None:
+        """Raise `ValueError` for frames outside of their segments, and for frames that declare their own size.
 
-        The byte that tells is looked at here, once, for all frames of a segment together.
+        `Codec` never writes a size. Zstandard would allocate as much memory as a frame declares, however much that is.
+        The check runs once, when a state is loaded, for all frames of a segment together.
         """
         order = np.argsort(self._segment, kind="stable")
         order = order[self._segment[order] >= 0]
         numbers, firsts = np.unique(self._segment[order], return_index=True)
-        for number, slots in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):  # no numbers: one split
+        # Not strict: np.split of an empty store gives one empty part.
+        for number, slots in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=False):
             segment = self._segments[number]
             starts, lengths = (array[slots].astype(np.int64) for array in (self._start, self._length))
             if segment is None or (segment.dtype, segment.ndim) != (np.uint8, 1):
-                raise ValueError("a segment of compressed frames is not of bytes")
+                raise ValueError("a segment of compressed frames is not a one-dimensional array of bytes")
             if (starts < 0).any() or (lengths <= DESCRIPTOR).any() or (starts + lengths > len(segment)).any():
                 raise ValueError("a compressed frame lies outside of its segment")
-            if (segment[starts + DESCRIPTOR] & SIZED).any():
-                raise ValueError("a compressed frame is not one of ours")
+            if (segment[starts + DESCRIPTOR] & SIZE_BITS).any():
+                raise ValueError("a compressed frame declares its own size")
 
 
 class Codec:
-    """Compresses and decompresses with one dictionary, or with none.
+    """Compressor and decompressor with the same dictionary, or without one.
 
     Args:
-        dictionary: What frames have in common.
+        dictionary: Trained dictionary, as bytes; None to compress without one.
     """
 
     def __init__(self, dictionary: Array | None) -> None:
@@ -249,7 +244,7 @@ class Codec:
         if dictionary is not None:
             trained = zstandard.ZstdCompressionDict(dictionary.tobytes())
             trained.precompute_compress(level=LEVEL)
-        self.pack = zstandard.ZstdCompressor(  # the bytes alone: what they are is known here
+        self.pack = zstandard.ZstdCompressor(  # without metadata, which is the same for all frames
             LEVEL, dict_data=trained, write_content_size=False, write_checksum=False, write_dict_id=False
         ).compress
         self.unpack = zstandard.ZstdDecompressor(dict_data=trained).decompress

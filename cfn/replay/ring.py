@@ -1,4 +1,4 @@
-"""Rings, in which entry i is the i-th that was added, and the i + capacity-th after it: the oldest makes room."""
+"""Checks of positions in ring buffers, in which addition number k goes to position k % capacity."""
 
 from typing import Any
 
@@ -8,29 +8,29 @@ from cfn.types import Array
 
 
 def kept(entries: Array, drawn: int, added: int, capacity: int) -> Array:
-    """Which entries still hold what they held when they were drawn.
+    """Return a mask of the entries that were not overwritten since they were sampled.
 
     Args:
-        entries: Places in the ring.
-        drawn: How many had been added when they were drawn.
-        added: How many have been added by now.
-        capacity: Of the ring.
+        entries: Positions in the ring.
+        drawn: Number of additions before the entries were sampled.
+        added: Number of additions until now.
+        capacity: Capacity of the ring.
     """
     still: Array = (entries - drawn) % capacity >= added - drawn
     return still
 
 
-def require_like(saved: tuple[Any, ...], drawn: tuple[Any, ...]) -> None:
-    """Refuse the fields of a saved batch if they are not of the kinds that one just drawn has."""
-    for theirs, ours in zip(saved, drawn, strict=True):
-        if type(theirs) is not type(ours):
-            raise ValueError(f"a saved batch has a {type(theirs).__name__} for a {type(ours).__name__}")
-        if isinstance(ours, np.ndarray) and (theirs.dtype, theirs.shape[1:]) != (ours.dtype, ours.shape[1:]):
-            was = f"{theirs.dtype} {theirs.shape[1:]}"
-            raise ValueError(f"a saved batch has entries of {was} for {ours.dtype} {ours.shape[1:]}")
+def require_like(saved: tuple[Any, ...], sampled: tuple[Any, ...]) -> None:
+    """Raise `ValueError` unless the fields of a saved batch have the types and shapes of a newly sampled batch."""
+    for found, expected in zip(saved, sampled, strict=True):
+        if type(found) is not type(expected):
+            raise ValueError(f"a saved batch has a {type(found).__name__} instead of a {type(expected).__name__}")
+        if isinstance(expected, np.ndarray) and (found.dtype, found.shape[1:]) != (expected.dtype, expected.shape[1:]):
+            kinds = (f"{array.dtype} {array.shape[1:]}" for array in (found, expected))
+            raise ValueError(f"a saved batch has entries of {' instead of '.join(kinds)}")
 
 
 def require_drawn(entries: Array, drawn: int, added: int, size: int) -> None:
-    """Refuse entries that cannot have been drawn from a ring that holds `size` of the `added` so far."""
+    """Raise `ValueError` unless the entries can be a sample from a ring with `size` entries after `added` additions."""
     if not (((entries >= 0) & (entries < size)).all() and 0 < drawn <= added):
-        raise ValueError("a saved batch was not drawn from this buffer")
+        raise ValueError("a saved batch was not sampled from this buffer")

@@ -1,4 +1,4 @@
-"""A sum tree: sampling in proportion to priorities, in logarithmic time, without Python per sample."""
+"""Sum tree: samples in proportion to priorities in logarithmic time, compiled with Numba."""
 
 import numba
 import numpy as np
@@ -9,16 +9,16 @@ from cfn.types import Array
 @numba.njit(cache=True)
 def _set(tree: Array, leaves: int, capacity: int, indices: Array, priorities: Array) -> None:
     if len(indices) != len(priorities):
-        raise IndexError("each entry has one priority")
+        raise IndexError("the numbers of entries and priorities differ")
     for index in indices:
-        if not 0 <= index < capacity:  # here nobody else looks: what is beyond the tree belongs to others
-            raise IndexError("there is no such entry")
+        if not 0 <= index < capacity:  # compiled code does not check bounds and would write into foreign memory
+            raise IndexError("a sum tree's entry is out of range")
     for i in range(len(indices)):
         node = indices[i] + leaves
         tree[node] = priorities[i]
         node >>= 1
         while node:
-            # The sum of the children, not a difference added on the way: rounding errors cannot pile up.
+            # Adding the children, instead of the change to the leaf, keeps rounding errors from accumulating.
             tree[node] = tree[2 * node] + tree[2 * node + 1]
             node >>= 1
 
@@ -30,7 +30,7 @@ def _sample(tree: Array, leaves: int, fractions: Array, indices: Array) -> None:
         node = 1
         while node < leaves:
             node *= 2
-            # To the right, unless nothing is there (where rounding could otherwise lead to a leaf without priority).
+            # Never enter a right subtree without priorities, to which rounding could lead.
             if rest >= tree[node] and tree[node + 1] > 0:
                 rest -= tree[node]
                 node += 1
@@ -38,14 +38,14 @@ def _sample(tree: Array, leaves: int, fractions: Array, indices: Array) -> None:
 
 
 class SumTree:
-    """Priorities of `capacity` entries, all 0 at first.
+    """Priorities of `capacity` entries, initially 0.
 
     Args:
-        capacity: How many.
+        capacity: Number of entries.
     """
 
     BYTES = 32
-    """Of one entry at the most: its leaf and its share of the nodes, when the capacity is just above a power of 2."""
+    """Maximum bytes per entry, leaf and inner nodes: reached if the capacity is just above a power of 2."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity, self._leaves = capacity, 1 << max(capacity - 1, 0).bit_length()
@@ -59,19 +59,18 @@ class SumTree:
         _set(self._tree, self._leaves, self._capacity, indices, priorities)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw `count` entries, each in proportion to its priority and independently of the others."""
+        """Sample `count` entries independently, each with a probability proportional to its priority."""
         indices = np.empty(count, np.int64)
         _sample(self._tree, self._leaves, rng.random(count), indices)
         return indices
 
     def state_dict(self, size: int) -> dict[str, Array]:
-        """The priorities of the first `size` entries; the others have none."""
+        """Return the priorities of the first `size` entries; all others must be 0."""
         return {"priorities": self._tree[self._leaves : self._leaves + size]}
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Take over the priorities."""
         priorities = state["priorities"]
-        self._tree = np.zeros(2 * self._leaves)  # what has no priority is not touched, and takes no memory
+        self._tree = np.zeros(2 * self._leaves)  # untouched pages of zeros take no memory
         self._tree[self._leaves : self._leaves + len(priorities)] = priorities
         first, used = self._leaves, len(priorities)
         while first > 1:

@@ -1,4 +1,4 @@
-"""An agent's replay buffer B (Algorithm 1): n-step transitions whose states are stacks of frames, each frame once."""
+"""Replay buffer B of an agent (Algorithm 1): n-step transitions between states, which are stacks of frames."""
 
 from typing import Any, NamedTuple
 
@@ -15,14 +15,14 @@ class TransitionBatch(NamedTuple):
     """Transitions sampled from the buffer.
 
     Attributes:
-        entries: What was sampled, for `update_priorities`.
-        states: Observations as the environment gave them: frames, or stacks of frames along the last dimension.
-        actions: What was done in them.
-        rewards: n-step returns.
-        discounts: Of the value of what comes after; 0 if nothing does.
-        next_states: What comes after.
-        weights: Importance weights, the largest 1.
-        drawn: How many transitions had been added when it was sampled.
+        entries: Positions of the sampled transitions in the ring, for `update_priorities`.
+        states: Observations: frames, or stacks of frames along the last dimension.
+        actions: Actions taken in these states.
+        rewards: Discounted sums of the rewards of each transition.
+        discounts: Discounts of the values of the next states; 0 after a termination.
+        next_states: Observations at the end of each transition.
+        weights: Importance weights, scaled so that the largest is 1.
+        drawn: Number of transitions ever added to the buffer, at the time of sampling.
     """
 
     entries: Array
@@ -36,18 +36,18 @@ class TransitionBatch(NamedTuple):
 
 
 class TransitionReplay:
-    """A ring of transitions; the oldest makes room for the newest.
+    """Ring of transitions; a new transition overwrites the oldest.
 
-    A state is the slots of its stacked frames, so stacks are rebuilt when they are sampled, and frames that stacks,
-    transitions or other buffers share are kept once.
+    A state is stored as the slots of its frames. Stacks are rebuilt when they are sampled, and a frame that several
+    stacks, transitions or buffers share is stored once.
 
     Args:
-        capacity: How many transitions are kept.
+        capacity: Maximum number of transitions.
         stack: Frames per state.
-        frames: Where the frames are.
-        action: An action, for its shape and type.
+        frames: Store of the frames.
+        action: Example of an action, for its shape and type.
         prioritize: Whether to sample in proportion to priorities (Schaul et al., 2016) or uniformly.
-        owns_frames: Whether the frames are nobody else's, and so are part of this buffer's state.
+        owns_frames: Whether the frame store belongs to this buffer alone and is saved with it.
     """
 
     def __init__(
@@ -70,16 +70,16 @@ class TransitionReplay:
 
     @staticmethod
     def bytes_of(stack: int, action: Array, prioritize: bool = True) -> int:
-        """What one entry takes, beside its frames."""
+        """Return the bytes per transition, without its frames."""
         return 2 * stack * 4 + action.nbytes + 2 * 4 + (SumTree.BYTES if prioritize else 0)
 
     def __len__(self) -> int:
         return min(self._added, self._capacity)
 
     def add(self, transition: Transition[Array]) -> None:
-        """Add a transition, whose `state` the caller hands over and whose `next_state` it goes on holding.
+        """Add a transition with the highest priority so far, so that it is soon sampled.
 
-        It gets the highest priority that there ever was, so that it is soon learned from.
+        The buffer takes the caller's references to the frames of `state`, and adds its own to those of `next_state`.
         """
         entry = self._added % self._capacity
         if self._added >= self._capacity:
@@ -93,7 +93,7 @@ class TransitionReplay:
         self._added += 1
 
     def sample(self, count: int, rng: np.random.Generator) -> TransitionBatch:
-        """Draw transitions, with replacement; weights are 1 / sqrt(priority), as in the published runs."""
+        """Sample transitions with replacement; weights are 1 / sqrt(priority), as in the published runs."""
         if self._tree is None:
             entries, weights = rng.integers(len(self), size=count), np.ones(count)
         else:
@@ -111,7 +111,7 @@ class TransitionReplay:
         )
 
     def as_batch(self, *fields: Any) -> TransitionBatch:
-        """A batch from its fields, which were saved when it was drawn; refused if it was not drawn from here."""
+        """Return a batch from its saved fields; raise `ValueError` if it cannot come from this buffer."""
         batch = TransitionBatch(*fields)
         require_like(batch, self.sample(1, np.random.default_rng(0)))
         require_drawn(batch.entries, batch.drawn, self._added, len(self))
@@ -123,14 +123,13 @@ class TransitionReplay:
         return self.frames[states[:, 0]] if states.shape[1] == 1 else np.moveaxis(self.frames[states], 1, -1)
 
     def update_priorities(self, batch: TransitionBatch, priorities: Array) -> None:
-        """Set the priorities of what was sampled, but for what was overwritten since."""
-        assert self._tree is not None, "there are priorities"
+        """Set the priorities of a batch, except for transitions that were overwritten after it was sampled."""
+        assert self._tree is not None, "the buffer has priorities"
         still = kept(batch.entries, batch.drawn, self._added, self._capacity)
         self._tree[batch.entries[still]] = priorities[still]
         self._highest_priority = max(self._highest_priority, float(priorities.max()))
 
     def state_dict(self) -> dict[str, Any]:
-        """Transitions and priorities; and the frames, if its own."""
         names = ("states", "next_states", "actions", "rewards", "discounts")
         return {
             **{name: getattr(self, f"_{name}")[: len(self)] for name in names},
@@ -141,9 +140,9 @@ class TransitionReplay:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over all of it."""
-        if len(state["states"]) != min(state["added"], self._capacity):
-            raise ValueError(f"the buffer holds {len(state['states']):,} of {state['added']:,} transitions")
+        size, expected = len(state["states"]), min(state["added"], self._capacity)
+        if size != expected:
+            raise ValueError(f"the replay buffer has {size:,} transitions instead of {expected:,}")
         for name in ("states", "next_states", "actions", "rewards", "discounts"):
             getattr(self, f"_{name}")[: len(state[name])] = state[name]
         if self._tree:

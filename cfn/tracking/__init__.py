@@ -1,1 +1,1 @@
-"""Where a run is written down: `metrics.jsonl` (the truth), the terminal, and Weights & Biases (a mirror)."""
+"""Trackers: `metrics.jsonl` (the source of truth), the terminal, pictures, and Weights & Biases (a mirror)."""

@@ -1,65 +1,88 @@
-"""What the loop tells of a run, and the trackers that listen."""
+"""Trackers: the interface that the training loop reports to, and a tracker that passes everything on to others."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cfn.run import Run
-from cfn.types import Metrics
+from cfn.runs.folder import Run
+from cfn.types import Array, Metrics
 
 
 class Tracker:
-    """Hears of everything and writes down nothing: `tracker=none`, and the base of those that do.
+    """Receives everything and records nothing: `tracker=none`, and the base class of all trackers.
 
     Args:
-        run: The run that is tracked.
+        run: Run to track.
     """
 
     def __init__(self, run: Run) -> None:
         del run
 
     def tick(self, step: int) -> None:
-        """The run has come to this step. Called at every one of them, so it has to be cheap."""
+        """Receive the current step. Called at every step, so it must be cheap."""
 
     def log(self, step: int, metrics: Metrics) -> None:
-        """Named numbers of this moment."""
+        """Receive metrics of a step."""
+
+    def evaluating(self, done: float) -> None:
+        """Receive the progress of an evaluation, from 0 to 1. Called at every step of it, so it must be cheap."""
+
+    def evaluated(self, step: int, rooms: Mapping[int, Array]) -> None:
+        """Receive the end of an evaluation, after its metrics and its count table were written.
+
+        Args:
+            step: Agent steps so far.
+            rooms: First image of each room, in games with rooms.
+        """
 
     def log_counts(self, step: int, table: Path) -> None:
-        """The table of true counts and predicted bonuses at this step was written."""
+        """Receive the path of a count table."""
 
     def log_pictures(self, step: int, pictures: Mapping[str, Path]) -> None:
-        """These pictures were drawn."""
+        """Receive the paths of new pictures, by name."""
 
     def finish(self, failed: bool = False) -> None:
-        """Nothing more will come."""
+        """Receive the end of the run."""
 
 
 class Trackers(Tracker):
-    """Several trackers as one."""
+    """Passes everything on to several trackers, in order."""
 
     def __init__(self, trackers: Sequence[Tracker]) -> None:
         self._trackers = list(trackers)
 
     def tick(self, step: int) -> None:
-        """Tell all."""
+        """Pass on the current step."""
         for tracker in self._trackers:
             tracker.tick(step)
 
     def log(self, step: int, metrics: Metrics) -> None:
-        """Tell all."""
+        """Pass on metrics."""
         for tracker in self._trackers:
             tracker.log(step, metrics)
 
+    def evaluating(self, done: float) -> None:
+        """Pass on the progress of an evaluation."""
+        for tracker in self._trackers:
+            tracker.evaluating(done)
+
+    def evaluated(self, step: int, rooms: Mapping[int, Array]) -> None:
+        """Pass on the end of an evaluation."""
+        for tracker in self._trackers:
+            tracker.evaluated(step, rooms)
+
     def log_counts(self, step: int, table: Path) -> None:
-        """Tell all."""
+        """Pass on a count table."""
         for tracker in self._trackers:
             tracker.log_counts(step, table)
 
     def log_pictures(self, step: int, pictures: Mapping[str, Path]) -> None:
-        """Tell all."""
+        """Pass on pictures."""
         for tracker in self._trackers:
             tracker.log_pictures(step, pictures)
 
     def finish(self, failed: bool = False) -> None:
-        """Tell all."""
-        for tracker in self._trackers:
-            tracker.finish(failed)
+        """Pass on the end of the run, to all trackers even if one of them fails."""
+        with contextlib.ExitStack() as calls:  # calls in reverse order
+            for tracker in reversed(self._trackers):
+                calls.callback(tracker.finish, failed)

@@ -1,17 +1,19 @@
-"""Progress that a person can read: a live line on a terminal, plain lines elsewhere."""
+"""Progress on the terminal: one live line if it is interactive, plain lines otherwise."""
 
 import logging
 import os
 import sys
 import threading
 import time
+from collections import deque
+from collections.abc import Mapping
 from typing import Any, TextIO
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
-from cfn.run import Run
+from cfn.runs.folder import Run
 from cfn.tracking.base import Tracker
-from cfn.types import Metrics
+from cfn.types import Array, Metrics
 
 log = logging.getLogger(__name__)
 
@@ -23,34 +25,36 @@ FIELDS = {
     "states": "explore/states",
     "episodes": "train/episodes",
 }
-"""What is shown of the latest metrics, the most telling first."""
+"""Metrics shown, by label, the most important first."""
 
 BAR = 8
-"""The width of the live line's bar."""
+"""Width of the progress bar, in characters."""
+RECENT_SECONDS = 60.0
+"""Seconds over which speed and time left are measured."""
 PLAIN_SECONDS = 10.0
-"""A plain line comes at least this often, however long a step or an evaluation takes."""
+"""Seconds between plain lines, however long a step or an evaluation takes."""
 
 
 class TerminalHandler(logging.StreamHandler[TextIO]):
-    """Writes log lines to whatever `sys.stdout` is at the moment, so that they pass above a live progress line.
+    """Writes log messages to the current `sys.stdout`, so that they appear above a live progress line.
 
-    Only the sentences: a traceback goes to the log file, where whoever mends the cause will look.
+    Tracebacks go to the log file only.
     """
 
     def __init__(self) -> None:
         super().__init__(sys.stdout)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Write one message."""
         self.stream = sys.stdout
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message alone."""
+        """Return the message without a traceback."""
         return record.getMessage()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's own name
-        """A reader that has gone away (`cfn train | head`) ends the output, not the run."""
+        """Discard further output if the reader has closed the pipe (`cfn train | head`); the run continues."""
         if isinstance(sys.exception(), BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         else:
@@ -58,24 +62,25 @@ class TerminalHandler(logging.StreamHandler[TextIO]):
 
 
 class Console(Tracker):
-    """Step, episodes, return, bonus, count error, steps per second, time left.
+    """Shows step, speed, latest metrics and time left.
 
     Args:
-        run: The run.
-        step: Where it goes on from, if it is resumed.
-        live: Whether to keep one live line; by default, whether the output is a terminal.
+        run: Run to show.
+        step: First step, if the run is resumed.
+        live: Whether to show one live line; by default, whether the output is a terminal.
         every: Seconds between plain lines.
     """
 
     def __init__(self, run: Run, step: int = 0, live: bool | None = None, every: float = PLAIN_SECONDS) -> None:
         self._total = int(run.config["steps"])
-        self._step = self._first = step
+        self._step = step
         self._latest: Metrics = {}
-        self._start = time.monotonic()
+        self._evaluating: float | None = None
+        self._recent = deque([(time.monotonic(), step)])  # times and steps of the last minute
         self._progress: Progress | None = None
         self._stopped = threading.Event()
         if sys.stdout.isatty() if live is None else live:
-            columns: list[Any] = [BarColumn(bar_width=BAR), TimeRemainingColumn(), TextColumn("{task.description}")]
+            columns: list[Any] = [BarColumn(bar_width=BAR), TextColumn("{task.description}")]
             self._progress = Progress(*columns, transient=True)
             self._task = self._progress.add_task(self._status(), total=self._total)
             self._progress.start()
@@ -84,15 +89,23 @@ class Console(Tracker):
         self._refresher.start()
 
     def tick(self, step: int) -> None:
-        """Note the step; the refresher shows it in its own time."""
+        """Remember the step; a thread shows it."""
         self._step = step
 
+    def evaluating(self, done: float) -> None:
+        """Remember the progress of an evaluation."""
+        self._evaluating = done
+
+    def evaluated(self, step: int, rooms: Mapping[int, Array]) -> None:
+        """Show training again."""
+        self._evaluating = None
+
     def log(self, step: int, metrics: Metrics) -> None:
-        """Note the latest numbers."""
+        """Remember the latest metrics."""
         self._latest.update(metrics)
 
     def finish(self, failed: bool = False) -> None:
-        """Stop the live line and leave a last plain one."""
+        """Remove the live line and write a last plain one."""
         self._stopped.set()
         self._refresher.join()
         if self._progress is not None:
@@ -101,26 +114,45 @@ class Console(Tracker):
 
     def _refresh(self, every: float) -> None:
         while not self._stopped.wait(every):
+            self._measure()
             if self._progress is not None:
-                width = self._progress.console.width - BAR - len(" -:--:-- ")
-                self._progress.update(self._task, completed=self._step, description=self._status(width))
+                left = f"{self._time_left():>8} "
+                status = self._status(self._progress.console.width - BAR - len(left) - 1)
+                self._progress.update(self._task, completed=self._step, description=left + status)
             else:
-                log.info(f"{self._status()}  {self._time_left()}")
+                log.info(f"{self._status()}  left {self._time_left()}")
+
+    def _measure(self) -> None:
+        """Remember when the current step was reached, and drop entries older than a minute."""
+        now = time.monotonic()
+        self._recent.append((now, self._step))
+        while len(self._recent) > 2 and now - self._recent[1][0] > RECENT_SECONDS:
+            self._recent.popleft()
+
+    @property
+    def _rate(self) -> float:
+        """Steps per second over the last minute."""
+        then, step = self._recent[0]
+        return (self._step - step) / max(time.monotonic() - then, 1e-9)
 
     def _status(self, width: int = 1000) -> str:
-        """As much as goes into the width."""
-        rate = (self._step - self._first) / max(time.monotonic() - self._start, 1e-9)
-        status = f"step {self._step:,}/{self._total:,}  {rate:,.0f}/s"
-        for label, name in FIELDS.items():
-            field = f"  {label} {self._latest[name]:.3g}" if name in self._latest else ""
-            if len(status) + len(field) > width:
+        """Return as many fields as fit into the width."""
+        status = f"step {self._step:,}/{self._total:,}  {self._rate:,.0f}/s"
+        fields = [f"evaluating {self._evaluating:.0%}"] if self._evaluating is not None else []
+        fields += [f"{label} {_shown(self._latest[name])}" for label, name in FIELDS.items() if name in self._latest]
+        for field in fields:
+            if len(status) + len(field) + 2 > width:
                 break
-            status += field
+            status += f"  {field}"
         return status
 
     def _time_left(self) -> str:
-        if self._step == self._first:
-            return "left ?"
-        seconds = (time.monotonic() - self._start) * (self._total - self._step) / (self._step - self._first)
-        minutes, seconds = divmod(round(max(seconds, 0)), 60)
-        return f"left {minutes // 60}:{minutes % 60:02}:{seconds:02}"
+        if self._rate <= 0:
+            return "?"
+        minutes, seconds = divmod(round(max(self._total - self._step, 0) / self._rate), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
+def _shown(value: float) -> str:
+    """Return counts as whole numbers, other numbers with three digits."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"

@@ -1,26 +1,26 @@
-"""`metrics.jsonl`: one flat JSON object per moment, with `step` and named numbers. The truth that mirrors copy."""
+"""`metrics.jsonl`, the source of truth: one flat JSON object per line, with `step` and named numbers."""
 
 import json
 import os
 
 from cfn.errors import UsageError
-from cfn.run import Run
+from cfn.runs.folder import Run
 from cfn.tracking.base import Tracker
 from cfn.types import Metrics
 
 
 class MetricsFile(Tracker):
-    """Appends each moment to the file at once, whole, so that a killed run leaves all it had written."""
+    """Appends a line per call of `log`, so that a killed run keeps everything logged before."""
 
     def __init__(self, run: Run) -> None:
-        self._file = run.metrics.open("a", buffering=1, encoding="utf-8")
+        self._file = run.files.metrics.open("a", buffering=1, encoding="utf-8")
         self.latest: Metrics = {}
-        """The latest value of each metric."""
+        """Latest value of each metric."""
         try:
-            for line in run.metrics.read_text(encoding="utf-8").splitlines():  # of a run that is resumed
+            for line in run.files.metrics.read_text(encoding="utf-8").splitlines():  # of a resumed run
                 self.latest.update(json.loads(line))
         except (ValueError, TypeError, RecursionError) as error:
-            raise UsageError(f"{run.metrics} has a line that is not JSON as runs write it ({error})") from error
+            raise UsageError(f"{run.files.metrics} has a line that is not a JSON object ({error})") from error
         self.latest.pop("step", None)
 
     def log(self, step: int, metrics: Metrics) -> None:
@@ -29,7 +29,7 @@ class MetricsFile(Tracker):
         self._file.write(json.dumps({"step": step, **metrics}) + "\n")
 
     def sync(self) -> int:
-        """Have on the disk what was written; returns how many bytes that are."""
+        """Sync the file to disk and return its size in bytes."""
         os.fsync(self._file.fileno())
         return os.fstat(self._file.fileno()).st_size
 

@@ -1,4 +1,4 @@
-"""Weights & Biases, as a mirror: whatever goes wrong with it, the run goes on."""
+"""Mirror of a run on Weights & Biases. If W&B fails, the run continues without it."""
 
 import csv
 import logging
@@ -10,31 +10,34 @@ from typing import Annotated, Any, Literal
 import wandb
 from pydantic import StringConstraints
 
-from cfn.run import Run
+from cfn.runs.folder import Run
+from cfn.runs.layout import METRICS, Layout
 from cfn.tracking.base import Tracker
 from cfn.types import Metrics
 
 log = logging.getLogger(__name__)
 
-# What W&B accepts; it would refuse others only once the run has begun.
-Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^/\\#?%:]*$")]
+_NAME_LENGTH = 128
+"""Letters in the longest name that W&B accepts."""
+# The names that W&B accepts; it would reject others only after the run has begun.
+Name = Annotated[str, StringConstraints(min_length=1, max_length=_NAME_LENGTH, pattern=r"^[^/\\#?%:]*$")]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 INIT_SECONDS = 30
-"""How long to wait for W&B's servers before the run goes on offline."""
+"""Seconds to wait for W&B's servers before tracking offline."""
 FINISH_SECONDS = 120
-"""How long to wait at the end for uploads; what is left can be uploaded with `wandb sync`."""
+"""Seconds to wait for uploads at the end; `wandb sync` can upload the rest later."""
 
 
 class WandbTracker(Tracker):
-    """Curves against environment steps, pictures, count tables and the composed config, one group per setting.
+    """Uploads metrics, pictures, count tables and the composed config; seeds of one setting form a group.
 
     Args:
-        run: The run that is tracked.
-        project: W&B's project.
-        entity: W&B's user or team; by default the user's own.
-        mode: `online`, `offline`, or `auto`: online when logged in, offline otherwise. WANDB_MODE goes before `auto`.
-        tags: Tags beside those of environment, agent and bonus.
+        run: Run to track.
+        project: W&B project.
+        entity: W&B user or team; by default, the user's own.
+        mode: `online`, `offline`, or `auto`: the value of WANDB_MODE, else online if logged in, else offline.
+        tags: Tags in addition to environment, agent and bonus.
     """
 
     def __init__(
@@ -45,38 +48,39 @@ class WandbTracker(Tracker):
         mode: Literal["auto", "online", "offline"] = "auto",
         tags: list[Tag] | None = None,
     ) -> None:
-        self._wandb: Any = None  # wandb.Run, once there is one
-        self._on = True  # until W&B fails, or the run is over
+        self._wandb: Any = None  # wandb.Run after a successful start
+        self._on = True  # until W&B fails or the run ends
         self._shown = Path(run.shown)
+        seed = f" seed={run.seed}"
         arguments = {
             "project": project,
             "entity": entity,
             "dir": str(run.folder),
             "config": run.config,
-            "group": run.setting[:128],  # W&B takes no longer name
-            "name": f"{run.setting[:110]} seed={run.seed}",
+            "group": run.setting[:_NAME_LENGTH],
+            "name": run.setting[: _NAME_LENGTH - len(seed)] + seed,
             "tags": [run.env[:64], run.agent[:64], run.bonus[:64], *(tags or [])],
             **_resumed(run.folder),
         }
         self._guard(lambda: self._start(mode, arguments))
 
     def log(self, step: int, metrics: Metrics) -> None:
-        """Mirror a row of metrics."""
+        """Upload metrics."""
         self._guard(lambda: self._wandb.log({"step": step, **metrics}))
 
     def log_counts(self, step: int, table: Path) -> None:
-        """Mirror the scatter, as a table."""
+        """Upload a count table."""
 
         def upload() -> None:
             with table.open(newline="") as file:
                 header, *rows = csv.reader(file)
-            numbers = [[state, int(count), *map(float, bonuses)] for state, count, *bonuses in rows]
+            numbers = [[state, *(float(number) if number else None for number in row)] for state, *row in rows]
             self._wandb.log({"step": step, "counts": wandb.Table(columns=[*header], data=numbers)})
 
         self._guard(upload)
 
     def log_pictures(self, step: int, pictures: Mapping[str, Path]) -> None:
-        """Mirror the pictures."""
+        """Upload pictures."""
         self._guard(
             lambda: self._wandb.log(
                 {"step": step, **{f"plots/{name}": wandb.Image(str(path)) for name, path in pictures.items()}}
@@ -84,7 +88,7 @@ class WandbTracker(Tracker):
         )
 
     def finish(self, failed: bool = False) -> None:
-        """Wait for the uploads, though not for ever."""
+        """Wait for uploads, up to a limit."""
         self._guard(lambda: self._wandb.finish(exit_code=int(failed)))
         self._on = False
 
@@ -100,13 +104,13 @@ class WandbTracker(Tracker):
         except Exception as error:
             if mode == "offline":
                 raise
-            log.warning(f"W&B cannot be reached ({_first_line(error)}): the run is tracked offline.")
+            log.warning(f"W&B cannot be reached ({_first_line(error)}): tracking offline.")
             self._wandb = self._init("offline", arguments)
         self._wandb.define_metric("step", hidden=True)
         self._wandb.define_metric("*", step_metric="step")
         if self._wandb.settings.mode == "offline":
             own = Path(self._wandb.settings.sync_dir).name
-            folder = self._shown / "wandb" / ("offline-run-*" if "resume" in arguments else own)
+            folder = Layout(self._shown).wandb / ("offline-run-*" if "resume" in arguments else own)
             log.info(f"W&B: offline. To upload the run:  wandb sync {folder}")
         elif self._wandb.url:
             log.info(f"W&B: online, at {self._wandb.url}")
@@ -119,19 +123,19 @@ class WandbTracker(Tracker):
         return wandb.init(mode=mode, settings=settings, reinit="create_new", **arguments)  # type: ignore[arg-type]
 
     def _guard(self, call: Callable[[], None]) -> None:
-        """Make a call to W&B; at the first failure say so once, and leave W&B alone from then on."""
+        """Call W&B; after its first failure log one warning and never call it again."""
         if not self._on:
             return
         try:
             call()
         except Exception as error:
             self._on = False
-            log.warning(f"W&B failed ({_first_line(error)}): the run goes on without it. metrics.jsonl has everything.")
+            log.warning(f"W&B failed ({_first_line(error)}): the run continues without it; {METRICS} has everything.")
 
 
 def _resumed(folder: Path) -> dict[str, str]:
-    """A resumed run goes on as the W&B run that it was, whose id names the file in each folder that W&B made for it."""
-    files = (folder / "wandb").glob("*run-*/run-*.wandb")
+    """Return the arguments that continue the W&B run of a resumed run; W&B names a file by the id of its run."""
+    files = Layout(folder).wandb.glob("*run-*/run-*.wandb")
     newest = max(files, key=lambda path: path.parent.name.partition("run-")[2], default=None)
     return {"id": newest.stem.removeprefix("run-"), "resume": "allow"} if newest else {}
 

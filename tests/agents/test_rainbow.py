@@ -17,11 +17,11 @@ IMAGE = gym.spaces.Box(0, 255, (12, 12), np.uint8)
 TWO = gym.spaces.Discrete(2)
 SMALL = {"capacity": 1000, "min_size": 10, "batch_size": 16, "hidden": (32,), "channels": (4, 4, 4)}
 ALL = ("double", "dueling", "noisy")
-VARIANTS = pytest.mark.parametrize(
-    "keys",
-    [dict.fromkeys(names, True) for names in ((), *((name,) for name in ALL), ALL)],
-    ids=lambda keys: "+".join(keys) or "plain",
-)
+NETWORKS = [dict.fromkeys(names, True) for names in ((), *((name,) for name in ALL), ALL)]
+
+
+def variants(keys):
+    return pytest.mark.parametrize("keys", keys, ids=lambda keys: "+".join(keys) or "plain")
 
 
 def walk(agent, space, steps, num_envs=1, seed=0):
@@ -71,7 +71,8 @@ def values(agent, observations):
         return agent._support.mean(agent._net(torch.from_numpy(observations))).numpy()
 
 
-@VARIANTS
+@variants(NETWORKS)
+@pytest.mark.thorough
 @pytest.mark.parametrize("cut", [False, True], ids=["to the end", "cut off"])
 def test_a_two_state_world_has_the_values_it_should(keys, cut):
     """Q(s1, .) = (1, 0); Q(s0, .) = gamma, whether the episode goes on from s1 or is cut off there."""
@@ -128,6 +129,24 @@ def test_the_replay_holds_what_happened(num_envs, stack):
         theirs = expected[np.ascontiguousarray(state).tobytes()]
         assert (action, reward, discount) == (theirs[0], pytest.approx(theirs[1], abs=1e-6), pytest.approx(theirs[2]))
         assert (after == theirs[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("keys", "discounts"), [({}, (0.25, 0.5)), ({"timeout_is_terminal": True}, (0, 0))], ids=["default", "terminal"]
+)
+def test_a_time_limit_is_a_termination_on_request(keys, discounts):
+    """Rewards 1 and 2, gamma 1/2, and the limit after them: 1 + 2/2 = 2 and 2. An interruption is no time limit."""
+    no, yes = np.array([False]), np.array([True])
+    for ends, expected in (((no, yes), discounts), ((no, no), (0.25, 0.5)), ((yes, no), (0, 0))):
+        agent = RainbowAgent(VECTOR, TWO, n_step=3, gamma=0.5, **SMALL, **keys)
+        looks = [np.full((1, 2), t / 10, np.float32) for t in range(3)]
+        agent.observe(looks[0], np.zeros(1, int), np.array([1.0]), looks[1], no, no)
+        agent.observe(looks[1], np.zeros(1, int), np.array([2.0]), looks[2], *ends)
+        agent.cut(yes)  # changes nothing if the episode has ended
+        batch = agent._replay.sample(50, np.random.default_rng(0))
+        columns = ((batch.states[:, 0] * 10).round(), batch.rewards, batch.discounts)
+        found = set(zip(*(column.tolist() for column in columns), strict=True))
+        assert found == {(0, 2, expected[0]), (1, 2, expected[1])}
 
 
 class Numbered:
@@ -219,7 +238,7 @@ def test_evaluations_leave_training_untouched():
     assert (values(once, Corridor.observations) == values(twice, Corridor.observations)).all()
 
 
-@VARIANTS
+@variants([*NETWORKS, {"timeout_is_terminal": True}])
 @pytest.mark.parametrize("space", [VECTOR, IMAGE], ids=["vectors", "images"])
 def test_its_state_can_be_saved(space, keys):
     keys = {**SMALL, **keys, "target_period": 7, "eval_epsilon": 0.5}

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from cfn.agents.random import RandomAgent
+from cfn.errors import UsageError
 
 SPACES = [
     gym.spaces.Discrete(4),
@@ -35,6 +36,17 @@ def test_being_evaluated_does_not_shift_what_is_explored():
     for _ in range(10):
         other.act(np.zeros((5, 2)), explore=False)
         assert (one.act(np.zeros((5, 2))) == other.act(np.zeros((5, 2)))).all()
+
+
+@pytest.mark.parametrize(
+    "space",
+    [gym.spaces.Dict(a=gym.spaces.Discrete(2)), gym.spaces.Tuple((gym.spaces.Discrete(2),)), gym.spaces.Text(3)],
+    ids=str,
+)
+def test_actions_that_are_not_arrays_are_refused_by_name(space):
+    with pytest.raises(UsageError) as error:
+        RandomAgent(space)
+    assert str(error.value).startswith(f"actions of {space} are not supported")
 
 
 def test_its_state_can_be_saved():

@@ -3,11 +3,11 @@
 import pytest
 from folders import make_run
 
-from cfn.analysis.experiments import PRESETS, members, plan
-from cfn.analysis.figures import FIGURES
-from cfn.analysis.runs import load
+from cfn.analysis.experiments import PRESETS, SEARCHES, members, plan
+from cfn.analysis.figures.paper import FIGURES
 from cfn.config import CONF
 from cfn.errors import UsageError
+from cfn.runs.record import load_runs
 
 FETCH = ("experiment=fetch", "preset=mini")
 
@@ -19,7 +19,7 @@ def test_every_experiment_of_the_paper_has_a_figure():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("name", sorted(FIGURES))
+@pytest.mark.parametrize("name", sorted(FIGURES.keys() - set(SEARCHES)))
 def test_every_preset_has_cells(name, preset):
     found, seeds = plan(CONF, name, preset)
     assert all({"env", "agent", "bonus"} <= cell.keys() and "seed" not in cell for cell in found)
@@ -45,7 +45,7 @@ def test_groups_come_in_the_experiments_order_and_what_is_missing_is_named(tmp_p
         for seed in range(seeds):
             fetch(tmp_path, bonus, seed)
     make_run(tmp_path, "cfn")
-    groups, tasks, problems = members(load([tmp_path])[0], "fetch", CONF)
+    groups, tasks, problems = members(load_runs([tmp_path])[0], "fetch", CONF)
     assert [one.label for one in groups] == ["CFN", "SAC"]
     assert tasks == ["fetch_push easy"]
     assert problems == [
@@ -55,7 +55,7 @@ def test_groups_come_in_the_experiments_order_and_what_is_missing_is_named(tmp_p
     for seed in (0, 1, 2, 7):
         fetch(tmp_path, "rnd", seed)
         fetch(tmp_path, "cfn", seed)
-    groups, _, problems = members(load([tmp_path])[0], "fetch", CONF)
+    groups, _, problems = members(load_runs([tmp_path])[0], "fetch", CONF)
     assert [one.label for one in groups] == ["CFN", "RND", "SAC"]
     assert not any("has no" in problem for problem in problems)
 
@@ -65,7 +65,7 @@ def test_runs_that_were_begun_one_by_one_are_known_by_their_values(tmp_path):
     fetch(tmp_path, "rnd", overrides=(), mode="medium")
     fetch(tmp_path, "rnd", overrides=("experiment=other",), mode="default")
     fetch(tmp_path, "rnd", overrides=("env.max_steps=9",), mode="default")
-    groups, tasks, problems = members(load([tmp_path])[0], "fetch", CONF)
+    groups, tasks, problems = members(load_runs([tmp_path])[0], "fetch", CONF)
     assert [(one.task, one.label) for one in groups] == [("fetch_push hard", "CFN"), ("fetch_push medium", "RND")]
     assert problems[0].startswith("fetch (preset=paper) has no run of: env=fetch_push bonus=cfn env.mode=default; ")
     assert problems[1].startswith(
@@ -80,7 +80,7 @@ def test_runs_that_were_begun_one_by_one_are_known_by_their_values(tmp_path):
 def test_a_suites_value_is_that_of_the_bonus_it_is_for(tmp_path):
     for capacity in (5_000_000, 20_000_000):
         make_run(tmp_path, env="montezuma", config={"bonus.capacity": capacity}, overrides=["bonus.capacity=1"])
-    found = members(load([tmp_path])[0], "montezuma_buffer", CONF)
+    found = members(load_runs([tmp_path])[0], "montezuma_buffer", CONF)
     assert [one.first.value("bonus.capacity") for one in found.groups] == [20_000_000, 5_000_000], "the plan's order"
     assert not any("has no run" in problem for problem in found.problems)
 
@@ -89,21 +89,40 @@ def test_presets_are_not_mixed(tmp_path):
     fetch(tmp_path, "cfn")
     fetch(tmp_path, "rnd")
     fetch(tmp_path, "cfn", overrides=("experiment=fetch",), mode="hard")
-    groups, _, problems = members(load([tmp_path])[0], "fetch", CONF)
+    groups, _, problems = members(load_runs([tmp_path])[0], "fetch", CONF)
     assert [one.task for one in groups] == ["fetch_push easy"] * 2
-    assert "left out: 1 runs of fetch with another preset than mini" in problems[0]
+    assert "left out: 1 runs of fetch with a preset other than mini" in problems[0]
 
 
 def test_values_of_ones_own_are_drawn_too(tmp_path):
     for noise in (0, 0.9):
         overrides = ("experiment=gridworld_noise", f"env.action_noise={noise}")
         make_run(tmp_path, config={"env.action_noise": noise}, overrides=overrides)
-    groups, _, problems = members(load([tmp_path])[0], "gridworld_noise", CONF)
+    groups, _, problems = members(load_runs([tmp_path])[0], "gridworld_noise", CONF)
     assert [one.first.value("env.action_noise") for one in groups] == [0, 0.9]
     assert len(problems) == 2, "cells without a run, and seeds"
 
 
 def test_none_at_all(tmp_path):
     make_run(tmp_path)
-    with pytest.raises(UsageError, match="none of the 1 runs belongs to d4rl: cfn train experiment=d4rl makes them"):
-        members(load([tmp_path])[0], "d4rl", CONF)
+    sentence = "none of the 1 runs belongs to d4rl: create its runs with cfn train experiment=d4rl"
+    with pytest.raises(UsageError, match=sentence):
+        members(load_runs([tmp_path])[0], "d4rl", CONF)
+
+
+def test_a_search_has_no_plan_so_nothing_is_missing(tmp_path):
+    """Whatever environments, bonuses and scales were tried; runs started otherwise do not belong to it."""
+    for env, bonus, scale in (("gridworld", "cfn", 0.1), ("gridworld", "cfn", 0.2), ("pen", "mine", 3)):
+        overrides = ["experiment=scale_search", f"bonus.scale={scale}"]
+        make_run(tmp_path, bonus, env=env, config={"bonus.scale": scale}, overrides=overrides)
+    make_run(tmp_path, "cfn", config={"bonus.scale": 0.3}, overrides=["bonus.scale=0.3"])
+    groups, tasks, problems = members(load_runs([tmp_path])[0], "scale_search", CONF)
+    assert [one.label for one in groups] == ["CFN, bonus.scale=0.1", "CFN, bonus.scale=0.2", "mine"]
+    assert tasks == ["gridworld", "pen"]
+    assert problems == []
+
+
+def test_a_search_without_runs_is_refused(tmp_path):
+    make_run(tmp_path, config={"bonus.scale": 0.3}, overrides=["bonus.scale=0.3"])
+    with pytest.raises(UsageError, match="none of the 1 runs belongs to scale_search: create its runs with cfn train"):
+        members(load_runs([tmp_path])[0], "scale_search", CONF)

@@ -7,23 +7,23 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import trim_mean
 
-from cfn.analysis.files import Series
 from cfn.analysis.stats import (
-    FEW,
+    GRID_POINTS,
     MEANING,
-    POINTS,
+    MIN_RUNS_TO_TRIM,
     RESAMPLES,
     average,
     bootstrap,
     common_grid,
     estimate,
+    estimate_over_tasks,
     interquartile_mean,
+    iqm_with_interval,
+    mean_with_error,
     meaning,
     on_grid,
-    over_tasks,
-    with_error,
-    with_interval,
 )
+from cfn.runs.reading import Series
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -47,32 +47,32 @@ def test_by_hand(values, expected):
 
 
 def test_mean_and_standard_error_by_hand():
-    result = with_error([np.array([[0.0, 1], [1, 1]])])
+    result = mean_with_error([np.array([[0.0, 1], [1, 1]])])
     assert result.centre.tolist() == [0.5, 1]
     assert (result.high - result.centre).tolist() == [0.5, 0], "the standard error of 0 and 1 is 1/2"
-    alone = with_error([np.array([[3.0]])])
+    alone = mean_with_error([np.array([[3.0]])])
     assert alone.centre.tolist() == [3]
     assert np.isnan([alone.low, alone.high]).all(), "of one run there is no error"
 
 
 def test_the_standard_error_over_tasks_is_that_within_them():
-    assert over_tasks([[0] * 5, [1] * 5], "mean")[:3] == (0.5, 0.5, 0.5), "no task has any spread"
+    assert estimate_over_tasks([[0] * 5, [1] * 5], "mean")[:3] == (0.5, 0.5, 0.5), "no task has any spread"
     few, many = [0.0, 2], [0.0, 2, 0, 2]
     by_hand = np.sqrt((2 / 6) ** 2 * np.var(few, ddof=1) / 2 + (4 / 6) ** 2 * np.var(many, ddof=1) / 4)
-    result = over_tasks([few, many], "mean")
+    result = estimate_over_tasks([few, many], "mean")
     assert result.high[0] - result.centre[0] == pytest.approx(by_hand)
 
 
 @pytest.mark.parametrize("stat", ["iqm", "mean"])
 def test_a_task_with_one_run_leaves_the_interval_unknown(stat):
-    result = over_tasks([[0, 1], [1]], stat)
+    result = estimate_over_tasks([[0, 1], [1]], stat)
     assert np.isfinite(result.centre).all()
     assert np.isnan([result.low, result.high]).all()
 
 
 def test_of_few_runs_nothing_is_trimmed_and_that_is_said():
     assert meaning("iqm", 3).startswith("mean (too few seeds to trim)")
-    assert meaning("iqm", FEW) == MEANING["iqm"]
+    assert meaning("iqm", MIN_RUNS_TO_TRIM) == MEANING["iqm"]
     assert interquartile_mean([0, 0, 9]) == 3
     assert interquartile_mean([0, 0, 0, 9]) == 0
     assert meaning("mean", 3) == MEANING["mean"]
@@ -111,13 +111,13 @@ def test_strata_are_resampled_each_by_itself():
     assert (low.tolist(), high.tolist()) == ([0.5], [0.5])
     mixed_low, mixed_high = bootstrap([np.concatenate(tasks)])
     assert mixed_low[0] < 0.5 < mixed_high[0]
-    assert over_tasks([[0, 0, 0], [1, 1, 1]], "iqm").low.tolist() == [0.5]
+    assert estimate_over_tasks([[0, 0, 0], [1, 1, 1]], "iqm").low.tolist() == [0.5]
 
 
 @settings(max_examples=30)
 @given(arrays(float, st.tuples(st.integers(1, 9), st.integers(1, 3)), elements=NUMBERS))
 def test_the_interval_lies_within_the_runs_and_around_the_centre(values):
-    result = with_interval([values])
+    result = iqm_with_interval([values])
     assert np.isnan(result.low).all() == (len(values) == 1)
     if len(values) == 1:
         return
@@ -144,7 +144,7 @@ def test_runs_are_compared_on_a_common_grid():
     expected = [[0, 0.5, 1, 1, 1], [np.nan, 4, 6, 8, np.nan]]
     assert on_grid([one, other], grid) == pytest.approx(np.array(expected), nan_ok=True)
     long = Series(np.arange(1, 5001.0), np.arange(5000.0))
-    assert len(common_grid([long])) == POINTS
+    assert len(common_grid([long])) == GRID_POINTS
     assert on_grid([long], common_grid([long]))[0, [0, -1]].tolist() == [0, 4999]
     assert common_grid([]).tolist() == []
     assert on_grid([], np.arange(3.0)).shape == (0, 3)

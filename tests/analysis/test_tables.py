@@ -1,16 +1,16 @@
 import csv
 import io
+import re
 
 from folders import make_run
 
-from cfn.analysis.groups import group
-from cfn.analysis.panels import Style
-from cfn.analysis.runs import load
+from cfn.analysis.grouping import group
 from cfn.analysis.tables import as_csv, cells, markdown, rows, write_table
+from cfn.runs.record import load_runs
 
 
 def table(tmp_path, stat="mean"):
-    return rows(group(load([tmp_path])[0])[0], Style(stat))
+    return rows(group(load_runs([tmp_path])[0])[0], stat)
 
 
 def test_a_row_has_the_statistics_of_its_seeds(tmp_path):
@@ -34,7 +34,7 @@ def test_of_how_many_seeds_and_steps_the_scores_are(tmp_path):
     assert row.area.centre.tolist() == [1], "over the 200 steps that both have"
     assert cells(found)[0][2:4] == ("2 of 3", "50 to 300")
     assert next(csv.DictReader(io.StringIO(as_csv(found, "mean"))))["seeds_with_score"] == "2"
-    write_table(group(load([tmp_path])[0])[0], Style(), tmp_path)
+    write_table(group(load_runs([tmp_path])[0])[0], "iqm", tmp_path)
     assert "1 of 3 seeds have no evaluation yet." in (tmp_path / "table.md").read_text()
 
 
@@ -95,4 +95,47 @@ def test_markdown_is_not_broken_by_a_name(tmp_path):
     make_run(tmp_path, "a|b")
     lines = markdown(table(tmp_path), "mean").splitlines()
     assert {line.count("|") for line in lines[:3]} == {10}
-    assert lines[-1].startswith("Scores: mean and standard error over seeds; of one seed there is no interval")
+    assert lines[-1].startswith("Scores: mean and standard error over seeds; no interval for a single seed")
+
+
+def test_the_tally_of_methods_is_below_the_table_and_in_a_file(tmp_path):
+    for env in ("fetch_push", "fetch_slide"):
+        for seed in (0, 1):
+            make_run(tmp_path / "runs", seed=seed, env=env, returns=(1, 1))
+            make_run(tmp_path / "runs", "rnd", seed=seed, env=env, returns=(0, 0))
+    paths, text = write_table(group(load_runs([tmp_path / "runs"])[0])[0], "iqm", tmp_path)
+    assert [path.name for path in paths] == ["table.md", "table.csv", "tally.csv"]
+    assert text == (tmp_path / "table.md").read_text()
+    assert "Memory: largest.\n\n| A | B | A ahead |" in text
+    assert "| CFN | RND | 2 of 2 | 0 of 2 | 2 | 0 | 0 | 1 (1 to 1) |" in text
+    assert (tmp_path / "tally.csv").read_text().splitlines()[1] == "CFN,RND,2,2,0,2,0,0,1,1,1"
+
+
+def test_one_method_has_no_tally_and_too_many_are_told(tmp_path):
+    make_run(tmp_path / "runs")
+    paths, text = write_table(group(load_runs([tmp_path / "runs"])[0])[0], "iqm", tmp_path)
+    assert [path.name for path in paths] == ["table.md", "table.csv"]
+    assert "P(A > B)" not in text
+    for scale in range(13):
+        make_run(tmp_path / "many", config={"bonus.scale": scale})
+    paths, text = write_table(group(load_runs([tmp_path / "many"])[0])[0], "iqm", tmp_path)
+    assert len(paths) == 2
+    assert text.endswith("No tally: there are 13 methods, more than 12; see cfn compare.\n")
+
+
+def test_the_tables_and_the_tally_are_of_the_returns_asked_for(tmp_path):
+    for bonus, score in (("cfn", 1), ("rnd", 0)):
+        folder = make_run(tmp_path, bonus, returns=(score, score))
+        text = (folder / "metrics.jsonl").read_text()
+        text = re.sub(r'"train/return": \d', f'"train/return": {9 - score}', text)
+        (folder / "metrics.jsonl").write_text(text)
+    groups = group(load_runs([tmp_path])[0])[0]
+    assert "| CFN | RND | 1 of 1 | 0 of 1 |" in write_table(groups, "mean", tmp_path)[1]
+    assert "| CFN | RND | 0 of 1 | 1 of 1 |" in write_table(groups, "mean", tmp_path, "train")[1]
+    assert [row.final.centre.tolist() for row in rows(groups, "mean", "train")] == [[8], [9]]
+
+
+def test_large_numbers_are_written_out(tmp_path):
+    make_run(tmp_path, returns=(2_500, 2_500))
+    make_run(tmp_path, seed=1, returns=(3_500, 3_500))
+    assert cells(table(tmp_path, "mean"))[0][4] == "3,000 (2,500 to 3,500)"

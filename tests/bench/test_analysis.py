@@ -54,12 +54,12 @@ sys.exit(done.returncode)
 
 
 def timed(*arguments):
-    """Lines that a command prints, its seconds of one core, and its peak MB; its time by the clock is told beside."""
+    """Lines that a command prints, its seconds of one core, and its peak in MiB; its time by the clock is printed."""
     command = [sys.executable, "-c", TIMED, str(CFN), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     lines, by_the_clock, seconds, memory = map(float, done.stdout.split())
-    print(f"\ncfn {arguments[0]}: {seconds:.1f} s of one core ({by_the_clock:.1f} s by the clock), {memory:.0f} MB")
+    print(f"\ncfn {arguments[0]}: {seconds:.1f} s of one core ({by_the_clock:.1f} s by the clock), {memory:.0f} MiB")
     return int(lines), seconds, memory
 
 

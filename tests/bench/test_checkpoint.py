@@ -7,7 +7,7 @@ import pytest
 from command import CFN
 from resuming import claimed
 
-from cfn.checkpoint import Checkpoints
+from cfn.checkpoints.store import Checkpoints
 
 pytestmark = pytest.mark.bench
 
@@ -41,7 +41,7 @@ def test_a_checkpoint_takes_at_most_two_seconds(filled, tmp_path):
             training.agent.observe(observations, actions, after.rewards, *after[:1], *after[3:])
     size = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     times = ", ".join(f"{s:.2f}" for s in seconds)
-    print(f"\ncheckpoints of {ENTRIES:,} entries, a thousand steps apart: {times} s; {size / 2**20:.0f} MB in all")
+    print(f"\ncheckpoints of {ENTRIES:,} entries, a thousand steps apart: {times} s; {size / 2**20:.0f} MiB in all")
     assert max(seconds) <= 2
 
 

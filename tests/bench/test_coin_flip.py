@@ -14,7 +14,7 @@ from torch import nn
 
 from cfn.bonuses.coin_flip import CoinFlipBonus
 from cfn.envs.gridworld import Gridworld
-from cfn.optim import RMSProp
+from cfn.nn.optim import RMSProp
 
 BATCH = 1024
 

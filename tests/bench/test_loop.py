@@ -7,10 +7,10 @@ from composing import composed
 from looping import Looping
 from measuring import Clock
 
-from cfn import train
 from cfn.replay.frames import FrameStore
 from cfn.replay.pixels import PackedPixels
 from cfn.tracking.metrics_file import MetricsFile
+from cfn.training import loop
 
 FILL, WARM_UP, STEPS = 3_000, 20, 100
 RAW_BYTES = 2**22  # compressed from 594 frames on, so that filling takes no longer than measuring
@@ -29,7 +29,11 @@ def watch(clock, training, monkeypatch):
         NETWORK: [(bonus, "update")],
         SAMPLING: [(bonus._replay, "sample"), (bonus._replay, "update_priorities")],
         "storing": [(agent, "observe"), (bonus._replay, "add"), (FrameStore, "put")],
-        "counting and logging": [(training.truth, "visit"), (training.truth, "arrive"), (MetricsFile, "log")],
+        "counting and logging": [
+            (training.visit_counts, "visit"),
+            (training.visit_counts, "arrive"),
+            (MetricsFile, "log"),
+        ],
     }
     for part, calls in parts.items():
         for owner, name in calls:
@@ -42,7 +46,7 @@ def watch(clock, training, monkeypatch):
 @pytest.mark.parametrize("batch", [512, 1024])
 def test_most_of_the_time_is_the_coin_flip_network(tmp_path, monkeypatch, batch):
     """`cfn train env=montezuma bonus=cfn`, whose batch is 512, and with the gridworld's of 1,024; no evaluations."""
-    monkeypatch.setattr(train, "FrameStore", partial(FrameStore, raw_bytes=RAW_BYTES))
+    monkeypatch.setattr(loop, "FrameStore", partial(FrameStore, raw_bytes=RAW_BYTES))
     sizes = (f"bonus.batch_size={batch}", f"bonus.min_size={FILL}", f"agent.min_size={FILL}", "agent.epsilon_decay=0")
     config, _ = composed("env=montezuma", "bonus=cfn", "tracker=none", "device=cpu", *sizes)
     go_on, clock = Looping(tmp_path, config), Clock()

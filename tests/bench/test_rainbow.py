@@ -10,9 +10,9 @@ import torch
 from measuring import steps_per_second, told
 from torch import nn
 
-from cfn import nets
 from cfn.agents.rainbow import RainbowAgent
 from cfn.envs.gridworld import Gridworld
+from cfn.nn import networks
 
 BATCH, LEARNING_STARTS, CAPACITY, ATOMS, ACTIONS = 32, 200, 20_000, 51, 4
 STEPS, REPEATS = 80, 5
@@ -128,7 +128,7 @@ def test_acting_costs_little_beyond_the_network():
     env = Gridworld()
     agent = RainbowAgent(env.observation_space, env.action_space, eval_epsilon=0)
     observation = env.reset(seed=0)[0][None]
-    tensor = nets.to_tensor(observation, torch.device("cpu"))
+    tensor = networks.to_tensor(observation, torch.device("cpu"))
     times = {"act": [], "forward": []}
     with torch.no_grad():
         for _ in range(300):

@@ -8,9 +8,11 @@ import pytest
 import torch
 from looks import IMAGES, KINDS, VECTORS, image, vector
 
-from cfn import nets
 from cfn.bonuses.coin_flip import PRIOR_EPSILON, CoinFlipBonus
 from cfn.errors import BadValueError, UsageError
+from cfn.nn import networks
+from cfn.replay.content_index import content_digest
+from cfn.replay.frames import FrameStore
 
 SMALL = {"batch_size": 64, "capacity": 500, "min_size": 20, "d": 8}
 
@@ -27,11 +29,11 @@ def trained(space, look, visits=200, distinct=12, updates=30, num_envs=1, **keys
 
 def plain_f(bonus, observations):
     """f(s) as the paper writes it: both networks run, the prior normalised."""
-    inputs = nets.to_tensor(observations, torch.device("cpu"))
-    moments = bonus._prior_moments
+    inputs = networks.to_tensor(observations, torch.device("cpu"))
+    stats = bonus._prior_stats
     with torch.no_grad():
         prior = bonus._prior(inputs)
-    mean, variance = (torch.tensor(a, dtype=torch.float32) for a in (moments.mean, moments.variance))
+    mean, variance = (torch.tensor(a, dtype=torch.float32) for a in (stats.mean, stats.variance))
     return bonus._net(inputs) + (prior - mean) / (variance + PRIOR_EPSILON).sqrt()
 
 
@@ -42,13 +44,13 @@ def test_an_update_equals_the_plain_version(space, look, monkeypatch):
     In double precision, so that no difference hides behind the order in which single precision sums.
     """
     bonus = trained(space, look)
-    single = nets.to_tensor
-    monkeypatch.setattr(nets, "to_tensor", lambda *inputs: single(*inputs).double())
+    single = networks.to_tensor
+    monkeypatch.setattr(networks, "to_tensor", lambda *inputs: single(*inputs).double())
     frames = bonus._replay.frames
     for net in (bonus._net, bonus._prior):
         net.double()
     frames.features = (
-        bonus._prior(nets.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
+        bonus._prior(networks.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
     )
     batch = bonus._replay.sample(64, np.random.default_rng(5))
     assert len(batch.slots) < 64, "there are duplicates to fold"
@@ -79,15 +81,16 @@ def test_the_cached_prior_equals_the_computed_one(space, look):
 
 
 @KINDS
+@pytest.mark.thorough
 def test_it_counts(space, look):
     """After enough updates the bonus is 1 / sqrt(N), as near as its own coins allow, for images and for vectors."""
     bonus = CoinFlipBonus(space, seed=0, batch_size=128, capacity=1000, min_size=10, lr=1e-3)
     visits = [n for n in range(10) for _ in range(4 ** (n % 5))]
     np.random.default_rng(0).shuffle(visits)
     sums = np.zeros((10, 20))
-    for n in visits:
+    for visit, n in enumerate(visits):
         bonus.observe(look(n)[None])
-        sums[n] += bonus.flipped[0]
+        sums[n] += bonus._replay.flips(np.array([visit]))[0]
         bonus.update()
     for _ in range(400):
         bonus.update()
@@ -111,12 +114,12 @@ def test_before_min_size_there_is_no_bonus_and_no_learning():
     bonus = CoinFlipBonus(IMAGES, **SMALL)
     for n in range(20):
         assert bonus.observe(image(n)[None]).tolist() == [0.0]
-        assert bonus._prior_moments.count == 1
+        assert bonus._prior_stats.count == 1
         assert bonus.update() == {} or n == 19
         assert (bonus.novelty(image(n)[None])[0] > 0) == (n == 19), "what is asked is what would be paid"
     assert bonus.observe(image(21)[None])[0] > 0
     assert bonus.update()["bonus/loss"] > 0
-    assert bonus._prior_moments.count == 2
+    assert bonus._prior_stats.count == 2
 
 
 def test_learning_begins_with_a_visit_and_not_with_a_question():
@@ -138,9 +141,9 @@ def test_the_reward_is_the_scaled_bonus():
 def test_the_normalised_reward_divides_by_the_running_variance():
     bonus = trained(IMAGES, image, scale=0.5, normalize=True)
     asked = bonus.novelty(image(3)[None])
-    moments = copy.deepcopy(bonus._bonus_moments)
-    moments.update(asked)
-    assert bonus.observe(image(3)[None]) == pytest.approx(0.5 * (asked - moments.mean) / moments.variance, rel=1e-5)
+    stats = copy.deepcopy(bonus._bonus_stats)
+    stats.update(asked)
+    assert bonus.observe(image(3)[None]) == pytest.approx(0.5 * (asked - stats.mean) / stats.variance, rel=1e-5)
 
 
 def test_asking_changes_nothing():
@@ -155,9 +158,13 @@ def test_asking_changes_nothing():
 
 
 @pytest.mark.parametrize(("flips", "square"), [("rademacher", 1.0), ("gaussian", 1.0), ("zero", 0.0)])
-def test_flips_are_drawn_as_asked(flips, square):
-    bonus = CoinFlipBonus(VECTORS, flips=flips, **SMALL)
-    drawn = np.concatenate([(bonus.observe(vector(n)[None]), bonus.flipped)[1] for n in range(400)])
+def test_flips_are_drawn_as_asked(flips, square, monkeypatch):
+    bonus, batches = CoinFlipBonus(VECTORS, flips=flips, **SMALL), []
+    add = bonus._replay.add
+    monkeypatch.setattr(bonus._replay, "add", lambda slots, flips: (batches.append(flips), add(slots, flips)))
+    for n in range(400):
+        bonus.observe(vector(n)[None])
+    drawn = np.concatenate(batches)
     assert np.mean(drawn**2) == pytest.approx(square, abs=0.08)
     assert abs(drawn.mean()) < 0.08
     if flips == "rademacher":
@@ -169,6 +176,37 @@ def test_frames_are_stored_once():
     bonus = trained(IMAGES, image, visits=400, distinct=12)
     assert len(bonus._replay) == 400
     assert len(bonus._replay.frames) == 12
+
+
+def test_a_frame_that_is_already_in_the_shared_store_is_not_hashed_again(monkeypatch):
+    hashed = []
+    monkeypatch.setattr(
+        "cfn.replay.frames.content_digest", lambda content: hashed.append(content) or content_digest(content)
+    )
+    store = FrameStore(IMAGES.shape, IMAGES.dtype)
+    bonus = CoinFlipBonus(IMAGES, frames=store, **SMALL)
+    for step in range(30):
+        numbers = np.arange(3) + 3 * (step % 5)
+        seen = np.stack([image(int(n)) for n in numbers])
+        for look in seen:
+            store.put(look)  # as the agent does
+        before = len(hashed)
+        bonus.observe(seen)
+        bonus.novelty(seen)
+        assert len(hashed) == before
+    assert len(store) == 15
+
+
+def test_the_floor_is_reported_from_the_true_states_of_all_visits():
+    bonus, visits = CoinFlipBonus(IMAGES, **SMALL), [0, 1, 0, 2, 0, 1]
+    for n in visits:
+        bonus.observe(image(n)[None], [(n, -n)])
+    flips = bonus._replay.flips(np.arange(6))
+    floor = [np.sqrt(np.mean(np.mean(flips[np.array(visits) == n], axis=0) ** 2)) for n in range(3)]
+    counts = np.array([3, 2, 1])
+    expected = np.mean((floor - counts**-0.5) ** 2)
+    assert bonus.report([(0, 0), (1, -1), (2, -2)], counts) == {"bonus/floor_mse": pytest.approx(expected)}
+    assert trained(IMAGES, image).report([(0, 0)], np.ones(1)) == {}, "without true states nothing is known"
 
 
 def test_several_environments_at_once_count_alike():

@@ -6,48 +6,10 @@ import pytest
 import torch
 from looks import IMAGES, VECTORS, image
 
-from cfn.bonuses.pixelcnn import LEVELS, PixelCNN, PixelCNNBonus
+from cfn.bonuses.pixelcnn import PixelCNNBonus
 from cfn.errors import UsageError
 
-SIDE = 42
-
-
-def test_each_pixel_depends_only_on_those_before_it():
-    torch.manual_seed(0)
-    net = PixelCNN(SIDE)
-    levels = torch.randint(LEVELS, (1, SIDE, SIDE))
-    logits = []
-    net.head[-1].register_forward_hook(lambda module, inputs, output: logits.append(output.detach()))
-    net(levels)
-    for row, column in [(0, 0), (0, 41), (20, 17), (41, 41)]:
-        changed = levels.clone()
-        changed[0, row, column] = (changed[0, row, column] + 3) % LEVELS
-        logits[1:] = []
-        net(changed)
-        moved = (logits[0] != logits[1]).any(dim=1)[0].flatten().numpy()
-        assert not moved[: row * SIDE + column + 1].any(), "neither those before it nor itself"
-        if (row, column) == (20, 17):
-            assert moved[row * SIDE + column + 1 :].any()
-
-
-def test_it_is_a_density():
-    """Over one pixel, all else fixed, the probabilities of the last pixel's levels sum to 1."""
-    torch.manual_seed(0)
-    net = PixelCNN(SIDE)
-    levels = torch.randint(LEVELS, (1, SIDE, SIDE)).repeat(LEVELS, 1, 1)
-    levels[:, -1, -1] = torch.arange(LEVELS)
-    with torch.no_grad():
-        log_p = net(levels)
-        shared = torch.logsumexp(log_p, 0)
-        rest = levels.clone()
-        rest[:, -1, -1] = 0
-        logits = []
-        hook = net.head[-1].register_forward_hook(lambda module, inputs, output: logits.append(output))
-        net(rest[:1])
-        hook.remove()
-        picked = torch.log_softmax(logits[0], 1)[0].gather(0, rest[:1]).squeeze(0)
-        before_last = picked.sum() - picked[-1, -1]
-    assert float(shared) == pytest.approx(float(before_last), abs=1e-2)
+GATES = pytest.mark.parametrize("gate", ["sum", "product"])
 
 
 def test_images_are_made_small_and_grey():
@@ -68,8 +30,9 @@ def test_it_can_model_smaller_images():
     assert bonus.observe(pictures).shape == (1,)
 
 
-def test_the_bonus_is_that_of_the_prediction_gain():
-    bonus = PixelCNNBonus(IMAGES, seed=0, scale=0.25, gain_scale=0.5, lr=1e-4)
+@GATES
+def test_the_bonus_is_that_of_the_prediction_gain(gate):
+    bonus = PixelCNNBonus(IMAGES, seed=0, scale=0.25, gain_scale=0.5, lr=1e-3, gate=gate)
     for n in range(3):
         bonus.observe(image(n)[None])
     net = copy.deepcopy(bonus._net)
@@ -77,28 +40,71 @@ def test_the_bonus_is_that_of_the_prediction_gain():
     levels = bonus._quantized(image(3)[None])
     with torch.no_grad():
         gain = float(bonus._net(levels) - net(levels))
-    assert reward == pytest.approx(0.25 * np.sqrt(max(np.exp(0.5 * gain / np.sqrt(4)) - 1, 0)), rel=1e-3)
+    assert gain > 0
+    assert reward == pytest.approx(0.25 * np.sqrt(np.exp(0.5 * gain / np.sqrt(4)) - 1), rel=1e-3)
 
 
-def test_asking_takes_the_step_and_undoes_it():
-    bonus = PixelCNNBonus(IMAGES, seed=0)
-    fresh = bonus.novelty(image(0)[None])
-    for n in range(4):
+def test_prediction_gain_and_bonus_equal_those_computed_by_hand():
+    """With all weights 0, only the biases of the 8 logits have a gradient, softmax(b) - (share of each level)."""
+    bonus = PixelCNNBonus(IMAGES, scale=0.25, gain_scale=0.5, lr=0.01, side=16)
+    with torch.no_grad():
+        for p in bonus._net.parameters():
+            p.zero_()
+    black = np.zeros((1, 16, 16), np.uint8)
+    # first step: g = 1/8 - 1 = -0.875 for level 0, 1/8 for the other 7; v = 0.9 * 1 + 0.1 g^2
+    up = 0.01 * 0.875 / (0.9 + 0.1 * 0.765625 + 1e-4) ** 0.5
+    down = 0.01 * 0.125 / (0.9 + 0.1 * 0.015625 + 1e-4) ** 0.5
+    gain = 256 * (np.log(8) + up - np.log(np.exp(up) + 7 * np.exp(-down)))
+    assert (up, down, gain) == pytest.approx((0.00885392, 0.00131640, 2.276701), rel=1e-4)
+    assert bonus.observe(black)[0] == pytest.approx(0.25 * np.sqrt(np.exp(0.5 * gain) - 1), rel=1e-4)
+    # second step: v decays once more, the momentum is 0.9, and the gain is divided by sqrt(2)
+    p0 = np.exp(up) / (np.exp(up) + 7 * np.exp(-down))
+    g0, g1 = 1 - p0, (1 - p0) / 7
+    up2 = 0.9 * up + 0.01 * g0 / (0.9 * (0.9 + 0.1 * 0.765625) + 0.1 * g0**2 + 1e-4) ** 0.5
+    down2 = 0.9 * down + 0.01 * g1 / (0.9 * (0.9 + 0.1 * 0.015625) + 0.1 * g1**2 + 1e-4) ** 0.5
+    p0_after = np.exp(up + up2) / (np.exp(up + up2) + 7 * np.exp(-down - down2))
+    gain = 256 * np.log(p0_after / p0)
+    assert bonus.novelty(black)[0] == pytest.approx(np.sqrt(np.exp(0.5 * gain / np.sqrt(2)) - 1), rel=1e-4)
+    assert bonus.observe(black)[0] == pytest.approx(0.25 * np.sqrt(np.exp(0.5 * gain / np.sqrt(2)) - 1), rel=1e-4)
+    assert bonus.update() == {"bonus/loss": pytest.approx((np.log(8) - np.log(p0)) / 2, rel=1e-4)}
+
+
+def test_a_negative_gain_pays_nothing():
+    """The momentum of white images carries on when the image is black: white gains, black loses."""
+    bonus = PixelCNNBonus(IMAGES, lr=0.01, side=16)
+    with torch.no_grad():
+        for p in bonus._net.parameters():
+            p.zero_()
+    black, white = np.zeros((1, 16, 16), np.uint8), np.full((1, 16, 16), 255, np.uint8)
+    for _ in range(30):
+        assert bonus.observe(white)[0] > 0
+    assert bonus.observe(black)[0] == 0
+    assert np.isfinite(PixelCNNBonus(IMAGES, gain_scale=1e9).observe(image(0)[None])).all()
+
+
+@pytest.mark.parametrize("steps", [0, 4])
+@GATES
+def test_asking_takes_the_step_and_undoes_it(steps, gate):
+    bonus = PixelCNNBonus(IMAGES, seed=0, gate=gate)
+    for n in range(steps):
         bonus.observe(image(n)[None])
     before = copy.deepcopy(bonus.state_dict())
     asked = bonus.novelty(np.stack([image(n) for n in (5, 6, 5)]))
     after = bonus.state_dict()
-    assert asked[0] == asked[2]
+    assert asked[0] == asked[2] > 0
     assert all(torch.equal(before["net"][k], after["net"][k]) for k in before["net"])
+    assert before["optimizer"]["state"].keys() == after["optimizer"]["state"].keys()
+    assert len(after["optimizer"]["state"]) == (len(before["net"]) if steps else 0)
     for one, other in zip(before["optimizer"]["state"].values(), after["optimizer"]["state"].values(), strict=True):
-        assert all(torch.equal(one[k], other[k]) for k in one)
-    assert before["steps"] == after["steps"] == 4
-    assert bonus.observe(image(5)[None])[0] == pytest.approx(bonus.scale * asked[0])
-    assert fresh.shape == (1,)
+        assert all(torch.equal(one[k], other[k]) for k in ("mean_square", "momentum"))
+    assert (after["steps"], after["losses"]) == (before["steps"], before["losses"])
+    assert after["steps"] == steps
+    assert bonus.observe(image(5)[None])[0] == pytest.approx(bonus.scale * asked[0], rel=1e-12)
 
 
-def test_its_state_can_be_saved():
-    one, other = PixelCNNBonus(IMAGES, seed=0), PixelCNNBonus(IMAGES, seed=5)
+@GATES
+def test_its_state_can_be_saved(gate):
+    one, other = PixelCNNBonus(IMAGES, seed=0, gate=gate), PixelCNNBonus(IMAGES, seed=5, gate=gate)
     for n in range(5):
         one.observe(image(n)[None])
     one.update()
@@ -106,6 +112,16 @@ def test_its_state_can_be_saved():
     for n in range(4, 8):
         assert one.observe(image(n)[None]) == other.observe(image(n)[None])
         assert one.update() == other.update()
+
+
+def test_a_state_with_other_layers_is_refused_and_changes_nothing():
+    bonus = PixelCNNBonus(IMAGES)
+    before = copy.deepcopy(bonus._net.state_dict())
+    state = copy.deepcopy(bonus.state_dict())
+    state["net"] = {name.replace("blocks", "layers"): torch.zeros_like(p) for name, p in state["net"].items()}
+    with pytest.raises(ValueError, match="another version of cfn: resume the run with that version, or train it again"):
+        bonus.load_state_dict(state)
+    assert all(torch.equal(before[k], v) for k, v in bonus._net.state_dict().items())
 
 
 def test_vectors_are_refused_with_what_to_use():

@@ -9,6 +9,9 @@ from looks import IMAGES, KINDS, VECTORS, image
 from cfn.bonuses.rnd import RNDBonus
 from cfn.errors import UsageError
 
+INPUTS = pytest.mark.parametrize("inputs", ["published", "standard"])
+PAIRS = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+
 
 def shapes(net):
     return [tuple(p.shape) for p in net.parameters() if p.ndim > 1]
@@ -24,9 +27,10 @@ def test_the_networks_are_the_papers():
     assert shapes(vectors._predictor) == [(400, 5), (300, 400), (512, 300)]
 
 
+@INPUTS
 @KINDS
-def test_what_is_seen_often_becomes_less_novel_than_what_is_not(space, look):
-    bonus = RNDBonus(space, seed=1, lr=1e-3)
+def test_what_is_seen_often_becomes_less_novel_than_what_is_not(space, look, inputs):
+    bonus = RNDBonus(space, seed=1, lr=1e-3, inputs=inputs)
     rng = np.random.default_rng(0)
     for _ in range(300):
         bonus.observe(look(int(rng.integers(5)))[None])
@@ -47,34 +51,102 @@ def test_the_reward_is_normalised_by_the_running_variance():
     bonus = RNDBonus(IMAGES, scale=0.5)
     for n in range(10):
         bonus.observe(image(n)[None])
-    moments, inputs = copy.deepcopy(bonus._errors), copy.deepcopy(bonus._inputs)
+    errors, inputs = copy.deepcopy(bonus._error_stats), copy.deepcopy(bonus._input_stats)
     inputs.update(image(3)[None] / 255.0)
     reward = bonus.observe(image(3)[None])
-    assert bonus._inputs.mean == pytest.approx(inputs.mean)
+    assert bonus._input_stats.mean == pytest.approx(inputs.mean)
     error = bonus.novelty(image(3)[None])
-    moments.update(error)
-    assert reward == pytest.approx(0.5 * (error - moments.mean) / moments.variance)
+    errors.update(error)
+    assert reward == pytest.approx(0.5 * (error - errors.mean) / errors.variance)
 
 
-def test_the_target_is_never_trained_and_asking_changes_nothing():
-    bonus = RNDBonus(IMAGES)
+def test_published_inputs_equal_those_computed_by_hand():
+    """Normalised by the mean and variance of earlier inputs, each divided by the variance itself and clipped."""
+    steps = [[2.0, 30.0], [1.0, 30.0], [4.0, -90.0]]
+    # first entry, t = 1: input 2 / 1; then mean 2, v = (1 + 2^2 / 2) / 2 = 3/2
+    #              t = 2: input (1 - 2) / (3/2) = -2/3, delta -8/3; mean 2/3, v = (2 * 3/2 + 64/9 * 2/3) / 3 = 209/81
+    #              t = 3: input (4 - 2/3) / (209/81) = 270/209
+    # second,      t = 1: input 30, clipped to 5; then mean 5, v = (1 + 5^2 / 2) / 2 = 27/4
+    #              t = 2: input 25 / (27/4) = 100/27; delta -35/27; mean 5 - 35/54 = 235/54
+    #              t = 3: far below, clipped to -5
+    expected = [[2, 5], [-2 / 3, 100 / 27], [270 / 209, -5]]
+    alone, together = (RNDBonus(PAIRS, inputs="published") for _ in range(2))
+    for step in steps:
+        alone.observe(np.array([step]))
+    together.observe(np.array(steps))
+    assert np.stack(alone._pending) == pytest.approx(np.array(expected), rel=1e-6)
+    assert np.stack(together._pending).tolist() == np.stack(alone._pending).tolist()
+    assert together._input_stats.mean.tolist() == alone._input_stats.mean.tolist()
+    assert together._input_stats.variance.tolist() == alone._input_stats.variance.tolist()
+
+
+def test_published_rewards_equal_those_computed_by_hand():
+    bonus = RNDBonus(PAIRS, scale=0.5, inputs="published")
+    first, second = np.array([[2.0, 0.3]]), np.array([[-1.0, 0.4]])
+    e1 = float(bonus.novelty(first)[0])
+    assert bonus.observe(first)[0] == 0, "the first error is its own mean"
+    assert bonus.update() == {"bonus/loss": pytest.approx(e1)}, "learned from the input that the error is of"
+    e2 = float(bonus.novelty(second)[0])
+    v1 = (1 + e1**2 / 2) / 2
+    v2 = (2 * v1 + (e2 - e1) ** 2 * 2 / 3) / 3
+    assert bonus.observe(second)[0] == pytest.approx(0.5 * (e2 - (e1 + e2) / 2) / v2)
+    assert bonus.update() == {"bonus/loss": pytest.approx(e2)}
+
+
+@pytest.mark.parametrize(("inputs", "expected"), [("published", (0.5, 1, 2)), ("standard", (1, 1, 1))])
+def test_deviations_become_their_cube_roots_when_published_and_1_by_the_standard(inputs, expected):
+    """A fixed point: the deviation s of inputs is sigma / v with v = s^2."""
+    bonus = RNDBonus(gym.spaces.Box(-np.inf, np.inf, (3,), np.float64), inputs=inputs)
+    vectors = np.random.default_rng(0).normal(0, (0.125, 1, 8), (4000, 3))
+    bonus.observe(vectors)
+    assert bonus._inputs(vectors).std(axis=0) == pytest.approx(expected, rel=0.05)
+
+
+def test_pixels_that_never_change_saturate_when_published_and_vanish_by_the_standard():
+    picture = np.zeros((16, 16), np.uint8)
+    picture[:4], picture[4:8] = 255, 4
+    inputs = {}
+    for name in ("published", "standard"):
+        bonus = RNDBonus(IMAGES, inputs=name)
+        bonus.observe(picture[None])
+        if name == "published":
+            assert (bonus._pending[0][:9:4, 0] == [5, 4, 0]).all(), "raw values, not divided by 255"
+        for _ in range(200):
+            bonus.observe(picture[None])
+        inputs[name] = bonus._inputs(picture[None])[0]
+    assert (inputs["published"][:4] == 5).all()
+    assert (inputs["published"][8:] == 0).all()
+    assert np.abs(inputs["standard"]).max() < 0.1
+
+
+@INPUTS
+def test_the_target_is_never_trained_and_asking_changes_nothing(inputs):
+    bonus = RNDBonus(IMAGES, inputs=inputs)
     target = copy.deepcopy(bonus._target.state_dict())
     for n in range(5):
         bonus.observe(image(n)[None])
         bonus.update()
     before = copy.deepcopy(bonus._predictor.state_dict())
+    stats = copy.deepcopy((bonus._input_stats, bonus._error_stats))
     first, second = (bonus.novelty(image(n % 5)[None]) for n in (1, 6))
     assert first == second
     assert all(torch.equal(target[k], v) for k, v in bonus._target.state_dict().items())
     assert all(torch.equal(before[k], v) for k, v in bonus._predictor.state_dict().items())
+    for then, now in zip(stats, (bonus._input_stats, bonus._error_stats), strict=True):
+        assert then.count == now.count == 6
+        assert (then.mean == now.mean).all()
+        assert (then.variance == now.variance).all()
 
 
+@INPUTS
 @KINDS
-def test_its_state_can_be_saved(space, look):
-    one, other = RNDBonus(space, seed=0), RNDBonus(space, seed=5)
+def test_its_state_can_be_saved(space, look, inputs):
+    one, other = RNDBonus(space, seed=0, inputs=inputs), RNDBonus(space, seed=5, inputs=inputs)
     for n in range(10):
         one.observe(look(n)[None])
         one.update()
+    one.observe(np.stack([look(n) for n in range(3)]))  # two of them are still to be learned from
+    one.update()
     other.load_state_dict(copy.deepcopy(one.state_dict()))
     for n in range(5):
         assert one.observe(look(n)[None]) == other.observe(look(n)[None])

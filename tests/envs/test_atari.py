@@ -85,7 +85,7 @@ def test_other_games_have_no_true_state():
 
 
 def test_an_unknown_game_lists_those_close_to_it():
-    with pytest.raises(BadValueError, match=r"no game 'Montezuma'; close to it: MontezumaRevenge"):
+    with pytest.raises(BadValueError, match=r"no game 'Montezuma'; did you mean MontezumaRevenge"):
         make("Montezuma")
 
 

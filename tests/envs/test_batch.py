@@ -84,14 +84,55 @@ class ArrayStates(Seeds):
         return *super().step(action)[:4], {"state": np.array([3, 4])}
 
 
-@pytest.mark.parametrize("state", ["here", (1, "two"), {"x": 1}, (0.5, 1.0), [[1, 2], [3, 4]], None], ids=str)
+@pytest.mark.parametrize(
+    "state", ["here", (1, "two"), {"x": 1}, (0.5, 1.0), [[1, 2], [3, 4]], None, (2**64, 1), 2**63], ids=str
+)
 def test_states_that_cannot_be_counted_are_refused_at_once(state):
     class Odd(Seeds):
         def reset(self, **keys):
             return super().reset(**keys)[0], {"state": state}
 
-    with pytest.raises(UsageError, match=r"must be whole numbers"):
+    with pytest.raises(UsageError, match=r"must consist of whole numbers"):
         EnvBatch(Odd, 2, seed=0).begin_episodes()
+
+
+class LaterState(Seeds):
+    """Begins in the state (0, 1) and reports another one after each step."""
+
+    later: object = (2, 3)
+
+    def reset(self, **keys):
+        return super().reset(**keys)[0], {"state": (0, 1)}
+
+    def step(self, action):
+        return *super().step(action)[:4], {"state": self.later}
+
+
+@pytest.mark.parametrize("state", [(True, 2.0), (np.bool_(True), np.int64(2)), [1, 2], np.array([1.0, 2.0])], ids=str)
+def test_every_state_becomes_a_tuple_of_integers(monkeypatch, state):
+    monkeypatch.setattr(LaterState, "later", state)
+    envs = EnvBatch(LaterState, 1, seed=0)
+    envs.begin_episodes()
+    (reported,) = envs.step(np.zeros(1, int)).next_states
+    assert reported == (1, 2)
+    assert [type(number) for number in reported] == [int, int]
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ((0.5, 1.0), "must consist of whole numbers"),
+        ((2**70, 1), "must consist of whole numbers"),
+        ((1, 2, 3), r"is \(1, 2, 3\) after \(0, 1\): every true state must have the same length"),
+    ],
+    ids=str,
+)
+def test_a_later_state_that_cannot_be_counted_is_refused(monkeypatch, state, sentence):
+    monkeypatch.setattr(LaterState, "later", state)
+    envs = EnvBatch(LaterState, 1, seed=0)
+    envs.begin_episodes()
+    with pytest.raises(UsageError, match=sentence):
+        envs.step(np.zeros(1, int))
 
 
 def test_states_may_be_arrays_and_become_tuples():
@@ -112,15 +153,15 @@ class Fragile(Seeds):
         return super().reset(seed=seed)
 
 
-@pytest.mark.parametrize("on_error", ["stop", "reset"])
-def test_an_episode_that_cannot_be_begun_makes_room_for_the_one_after(monkeypatch, caplog, on_error):
+def test_an_episode_that_cannot_be_begun_makes_room_for_the_one_after(monkeypatch, caplog):
     first, second, *_ = (int(row[0]) for row in episode_seeds(1, seed=0))
     monkeypatch.setattr(Fragile, "bad", (first,))
-    envs = EnvBatch(Fragile, 1, seed=0, on_error=on_error)
+    faults = []
+    envs = EnvBatch(Fragile, 1, seed=0, on_fault=faults.append)
     assert envs.begin_episodes()[0].tolist() == [[second]]
     assert envs.failures == 1
-    sentence = "environment 0 of 1 failed in a reset (RuntimeError: it does not begin)"
-    assert envs.broken == (sentence if on_error == "stop" else None)
+    sentence = "environment 0 of 1 failed in reset() (RuntimeError: it does not begin)"
+    assert [str(fault) for fault in faults] == [sentence]
     assert sentence[1:] in caplog.text
     other = EnvBatch(Seeds, 1, seed=0)
     other.load_state_dict(envs.state_dict())
@@ -128,13 +169,13 @@ def test_an_episode_that_cannot_be_begun_makes_room_for_the_one_after(monkeypatc
 
 
 def test_an_environment_that_begins_no_episode_is_given_up_and_nothing_is_lost(monkeypatch):
-    envs = EnvBatch(Fragile, 2, seed=0, on_error="reset")
+    envs = EnvBatch(Fragile, 2, seed=0)
     for _ in range(2):
         envs.begin_episodes()
         envs.step(np.zeros(2, int))
     with monkeypatch.context() as patch:
         patch.setattr(Fragile, "reset", lambda env, **_: 1 / 0)
-        with pytest.raises(BrokenEnvError, match=r"environment 0 of 2 failed in a reset \(ZeroDivisionError"):
+        with pytest.raises(BrokenEnvError, match=r"environment 0 of 2 failed in reset\(\) \(ZeroDivisionError"):
             envs.begin_episodes()
         state = envs.state_dict()
     other = EnvBatch(Fragile, 2, seed=0)
@@ -152,7 +193,7 @@ def test_an_environment_that_cannot_be_made_anew_is_a_sentence(monkeypatch):
     envs = EnvBatch(make, 1, seed=0)
     envs.begin_episodes()
     monkeypatch.setattr(Fragile, "step", lambda env, action: [][0])
-    with pytest.raises(UsageError, match=r"environment 0 of 1 cannot be made anew after it failed \(ZeroDivision"):
+    with pytest.raises(UsageError, match=r"environment 0 of 1 cannot be created again after it failed \(ZeroDivision"):
         envs.step(np.zeros(1, int))
 
 
@@ -181,7 +222,7 @@ def test_an_environment_that_cannot_be_brought_back_begins_a_new_episode(monkeyp
     other = EnvBatch(Drifting, 2, seed=0)
     other.load_state_dict(state)
     assert other.lost.tolist() == [lost, lost]
-    assert ("Environment 1 is not where it was" in caplog.text) == lost
+    assert ("Environment 1 could not be restored" in caplog.text) == lost
     after, _ = other.begin_episodes()
     if lost:
         assert [env.steps for env in other._envs] == [0, 0]

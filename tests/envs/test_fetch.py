@@ -1,5 +1,3 @@
-import ctypes
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,7 +5,6 @@ from gymnasium.utils.env_checker import check_env
 from tasks import assert_begins_alike, assert_draws_without_a_display, assert_outlives_broken_physics
 
 from cfn.envs.fetch import TASKS, Fetch
-from cfn.envs.mujoco import way_to_draw
 from cfn.errors import UsageError
 
 DISTANCES = {  # from start to goal
@@ -77,18 +74,6 @@ def test_what_is_counted_is_where_the_object_is():
 
 def test_a_picture_needs_no_display():
     assert_draws_without_a_display(Fetch("slide", "easy", render_mode="rgb_array"))
-
-
-def test_without_a_library_to_draw_with_the_tasks_run_all_the_same(monkeypatch):
-    """Told to draw with a library that is not there, MuJoCo could not be imported."""
-
-    def absent(name):
-        raise OSError(f"{name} is not there")
-
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: {"libOSMesa.so": 1}.get(name) or absent(name))
-    assert way_to_draw() == "osmesa"
-    monkeypatch.setattr(ctypes, "CDLL", absent)
-    assert way_to_draw() is None
 
 
 def test_broken_physics_end_an_episode_at_its_last_good_observation(caplog, tmp_path, monkeypatch):

@@ -1,9 +1,32 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from observing import Observing, grid
 
-from cfn.envs.generic import make, with_arrays
+from cfn.envs import atari
+from cfn.envs.fetch import Fetch
+from cfn.envs.generic import action_kind, make, step_limit
+from cfn.envs.gridworld import Gridworld
+from cfn.envs.stack import StackFrames
 from cfn.errors import BadValueError, UsageError
+
+VECTOR = Box(-1, 1, (2,), np.float32)
+
+
+@pytest.fixture
+def registered():
+    """Register a small environment with an observation space; `registered(space)` returns its id."""
+    ids = []
+
+    def register(space, **keys):
+        ids.append(f"Observing{len(ids)}-v0")
+        gym.register(ids[-1], entry_point=lambda **more: Observing(space, **keys, **more), disable_env_checker=True)
+        return ids[-1]
+
+    yield register
+    for id in ids:
+        del gym.registry[id]
 
 
 def test_an_id_gives_the_environment_as_it_is():
@@ -33,44 +56,83 @@ def test_numbered_observations_become_one_hot_and_are_the_state():
     assert env.observation_space.contains(observation)
 
 
-def test_structured_observations_are_flattened():
+def test_tuples_of_numbers_are_flattened_and_are_the_state():
     env = make("Blackjack-v1", max_steps=20)
-    assert isinstance(env.observation_space, gym.spaces.Box)
-    assert env.observation_space.contains(env.reset(seed=0)[0])
+    observation, info = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    assert len(info["state"]) == 3
+    assert [int(n) for n in gym.make("Blackjack-v1").reset(seed=0)[0]] == list(info["state"])
 
 
-def test_an_environment_that_may_never_end_is_remarked_on(caplog):
-    make("Blackjack-v1")
-    assert "set env.max_steps" in caplog.text
-    caplog.clear()
-    make("Blackjack-v1", max_steps=20)
-    make("CartPole-v1")
-    assert caplog.text == ""
+def test_bins_of_discrete_observations_are_those_of_the_vector():
+    """As before tuples were counted without bins: old runs can be resumed."""
+    env = make("Blackjack-v1", bin=1.0)
+    observation, info = env.reset(seed=0)
+    assert info["state"] == tuple(observation.tolist())
+
+
+def test_an_image_is_observed_while_another_entry_is_counted(registered):
+    env = make(registered(grid()), observation="image", bin={"direction": 1})
+    observation, info = env.reset(seed=0)
+    assert observation.shape == (7, 7, 3)
+    assert info["state"] == (env.unwrapped.last["direction"],)
+
+
+def test_a_chosen_entry_is_cut_into_bins(registered):
+    env = make(registered(Dict(position=VECTOR, other=VECTOR)), observation="position", bin=[0.1, None])
+    observation, info = env.reset(seed=0)
+    assert (observation == env.unwrapped.last["position"]).all()
+    assert info["state"] == (int(np.floor(float(observation[0]) / 0.1)),)
+
+
+SHORT = ("steps=40", "eval.every=20", "eval.episodes=2", "tracker=none", "threads=1", "checkpoint.every=null")
+SMALL = ("agent.min_size=10", "agent.hidden=[8]", "agent.channels=[2,2,2]", "agent.batch_size=4")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "bonus",
+    [
+        ("bonus=cfn", "bonus.min_size=10", "bonus.batch_size=8", "bonus.channels=[2,2,2]"),
+        ("bonus=rnd",),
+        ("bonus=count",),
+    ],
+    ids=["cfn", "rnd", "count"],
+)
+def test_colour_images_are_learned_from(bonus, registered, call):
+    id = registered(grid())
+    done = call(
+        "train", "env=gym", f"env.id={id}", "env.observation=image", "env.bin.direction=1", *bonus, *SMALL, *SHORT
+    )
+    assert done.returncode == 0, done.stderr
+    assert "states 4" in done.stdout + done.stderr
+
+
+def test_a_bonus_for_grey_images_refuses_colours(registered, call):
+    done = call("train", "env=gym", f"env.id={registered(grid())}", "env.observation=image", "bonus=pixelcnn", *SHORT)
+    assert "bonus=pixelcnn models grey images" in done.stderr
+
+
+def test_what_is_left_out_is_said_once(registered, call):
+    done = call("train", "env=gym", f"env.id={registered(grid())}", *SHORT, "agent=random")
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("without mission (is not numeric)") == 1
 
 
 @pytest.mark.parametrize(
-    "space",
-    [gym.spaces.MultiDiscrete([2, 3]), gym.spaces.MultiBinary(3), gym.spaces.Dict(a=gym.spaces.Discrete(2))],
-    ids=str,
+    ("bin", "message"),
+    [
+        ("env.bin=[0.1,0.1]", "env.bin: needs 4 widths"),
+        ("env.bin={x:0.1}", "env.bin: names an entry"),
+        ("env.bin=[0.1,0.1,0.1,-1]", "env.bin=[0.1, 0.1, 0.1, -1]: should be"),
+        ("env.bin=wide", "env.bin=wide: should be a valid number"),
+        ("env.observation=x", "env.observation: names an entry"),
+    ],
 )
-def test_anybodys_observations_become_arrays(space):
-    class Mine(gym.Env):
-        observation_space, action_space = space, gym.spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            return space.sample(), {}
-
-    env = with_arrays(Mine())
-    assert env.observation_space.contains(env.reset()[0])
-    assert len(env.observation_space.shape) == 1
-
-
-def test_observations_of_which_no_array_can_be_made_are_refused():
-    class Mine(gym.Env):
-        observation_space, action_space = gym.spaces.Text(3), gym.spaces.Discrete(2)
-
-    with pytest.raises(UsageError, match="no array can be made"):
-        with_arrays(Mine())
+def test_errors_name_the_key(bin, message, call):
+    done = call("train", "env=gym", "env.id=CartPole-v1", bin, *SHORT)
+    assert done.returncode == 1
+    assert message in done.stderr
 
 
 def test_a_step_limit_can_be_set():
@@ -82,14 +144,60 @@ def test_a_step_limit_can_be_set():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"id": "NoSuch-v0"}, "knows no environment 'NoSuch-v0'"),
-        ({"id": "CartPol-v1"}, "close to it: CartPole"),
-        ({"id": "CartPole-v99"}, "CartPole-v99"),
-        ({"id": "nosuch_module:X-v0"}, "nosuch_module"),
+        ({"id": "NoSuch-v0"}, "id: Gymnasium has no environment 'NoSuch-v0'"),
         ({"id": "CartPole-v1", "kwargs": {"wheels": 4}}, "wheels"),
-        ({"id": "FrozenLake-v1", "kwargs": {"map_name": "99x99"}}, "kwargs: FrozenLake-v1 cannot be made: KeyError"),
+        ({"id": "FrozenLake-v1", "kwargs": {"map_name": "99x99"}}, "kwargs: FrozenLake-v1 cannot be created: KeyError"),
+        ({"id": "CartPole-v1", "observation": "x"}, "observation: names an entry"),
+        ({"id": "CartPole-v1", "bin": [0.1]}, "bin: needs 4 widths"),
     ],
 )
-def test_what_cannot_be_made_is_told(arguments, message):
+def test_an_environment_that_cannot_be_made_is_refused(arguments, message):
     with pytest.raises(BadValueError, match=message):
         make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("env", "limit"),
+    [
+        (lambda: make("CartPole-v1"), 500),
+        (lambda: make("CartPole-v1", max_steps=7, bin=1.0), 7),
+        (lambda: make("Blackjack-v1"), None),
+        (lambda: make("ALE/Breakout-v5"), 27_000),
+        (lambda: make("ALE/Breakout-v5", kwargs={"frameskip": 3}), 36_000),
+        (lambda: atari.make(max_steps=123), 123),
+        (lambda: StackFrames(Gridworld(max_steps=90, action_noise=0.1), 2), 100),
+        (lambda: Fetch("reach", max_steps=9), 9),
+        (lambda: gym.wrappers.TimeLimit(Observing(VECTOR), 4), 4),
+        (lambda: gym.wrappers.TimeLimit(Gridworld(max_steps=3), 4), 3),
+        (lambda: Observing(VECTOR), None),
+    ],
+)
+def test_the_step_limit_is_found(env, limit):
+    assert step_limit(env()) == limit
+
+
+@pytest.mark.parametrize(
+    ("space", "kind"),
+    [(Discrete(3), "discrete"), (Discrete(3, start=1), "discrete"), (VECTOR, "continuous")],
+    ids=str,
+)
+def test_actions_are_discrete_or_continuous(space, kind):
+    assert action_kind(space) == kind
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        MultiDiscrete([3, 3]),
+        MultiBinary(2),
+        Tuple((Discrete(2), VECTOR)),
+        Dict(a=Discrete(2)),
+        Box(-1, 1, (2, 2), np.float32),
+        Box(0, 5, (2,), np.int64),
+    ],
+    ids=str,
+)
+def test_other_actions_are_refused_by_name(space):
+    with pytest.raises(UsageError) as error:
+        action_kind(space)
+    assert str(error.value).startswith(f"actions of {space} are not supported: ")

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from cfn.envs.taxi import DEPOTS, DOWN, INTERACT, LEFT, RIGHT, UP, WALLS, Taxi
+from cfn.envs.taxi import DEPOTS, DOWN, INTERACT, LEFT, RIGHT, UP, WALLS, Taxi, _shapes
 from cfn.errors import BadValueError
 
 
@@ -85,6 +85,54 @@ def test_no_two_states_share_an_image(size, pixels):
     assert len(images) == states
 
 
+@pytest.mark.parametrize("cell", range(6, 40))
+def test_shapes_leave_the_border_of_a_cell_to_walls_and_frames(cell):
+    """Walls cover columns of the border only, and the upper side of a frame stays: no wall can hide a difference."""
+    frame, disc, ring = _shapes(cell)
+    border = np.ones((cell, cell), bool)
+    border[1:-1, 1:-1] = False
+    assert (frame == border).all()
+    assert not (disc & ring).any()
+    assert not ((disc | ring) & border).any()
+    assert disc.any()
+    assert ring.any()
+
+
+@pytest.mark.parametrize(
+    ("size", "pixels", "walls"),
+    [
+        # 84 = 2 + 5 * 16 + 2. Walls: right of column 1, rows 0-1; right of columns 0 and 2, rows 3-4.
+        (5, 84, {33: (2, 33), 34: (2, 33), 17: (50, 81), 18: (50, 81), 49: (50, 81), 50: (50, 81)}),
+        # 34 = 2 + 5 * 6 + 2.
+        (5, 34, {13: (2, 13), 14: (2, 13), 7: (20, 31), 8: (20, 31), 19: (20, 31), 20: (20, 31)}),
+    ],
+)
+def test_walls_are_white_lines_of_two_pixels_between_cells(size, pixels, walls):
+    env = Taxi(size, pixels)
+    expected = np.zeros((pixels, pixels), bool)
+    for column, (first, last) in walls.items():
+        expected[first : last + 1, column] = True
+    assert (env._backgrounds[False] == np.where(expected, 255, 0)).all()
+    margin = np.ones((pixels, pixels), bool)
+    margin[2:-2, 2:-2] = False
+    assert (env._backgrounds[True] == np.where(expected | margin, 255, 0)).all()
+
+
+@pytest.mark.parametrize(("size", "pixels"), [(5, 84), (10, 84), (10, 64)])
+def test_a_wall_is_drawn_wherever_the_taxi_is_stopped_between_two_cells(size, pixels):
+    env = Taxi(size, pixels)
+    env.reset(seed=0)
+    cell = (pixels - 4) // size
+    for row in range(size):
+        for column in range(size - 1):
+            put(env, (row, column), (0, 0), (0, 0))
+            env.step(RIGHT)
+            stopped = env._taxi == (row, column)
+            middle, right = 2 + row * cell + cell // 2, 2 + (column + 1) * cell
+            line = env._backgrounds[False][middle, right - 2 : right + 2]
+            assert line.tolist() == ([0, 255, 255, 0] if stopped else [0, 0, 0, 0])
+
+
 def states_seen(size, seed, steps=200_000):
     env = Taxi(size)
     env._image = lambda: None  # the states are counted, not looked at
@@ -98,6 +146,7 @@ def states_seen(size, seed, steps=200_000):
     return len(states)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("size", "low", "high"), [(5, 840, 900), (10, 6400, 6600)])
 def test_a_random_policy_sees_as_many_states_as_in_the_paper(size, low, high):
     """The paper says about 900 and 6,500. Single seeds spread by 39 and 112 (standard deviation), so it is the mean."""
@@ -110,12 +159,14 @@ def test_the_picture_is_black_and_white_with_a_margin_that_tells():
     assert image.shape == (84, 84)
     assert set(np.unique(image)) == {0, 255}
     assert not image[0].any()
+    walls = env._backgrounds[False] == 255
+    assert (image[walls] == 255).all()
     put(env, (2, 2), (0, 4), (2, 2), inside=True)
     assert (env._image()[0] == 255).all()
 
 
 def test_an_image_too_small_to_tell_states_apart_is_refused():
-    with pytest.raises(BadValueError, match="image_size: 63 pixels are too few to draw 10 cells: take 64"):
+    with pytest.raises(BadValueError, match="image_size: 63 pixels are too few to draw 10 cells: use at least 64"):
         Taxi(10, image_size=63)
 
 
@@ -125,5 +176,8 @@ def test_gymnasiums_checker_passes():
     check_env(gym.make("cfn/Taxi-v0", size=10).unwrapped, skip_render_check=True)
     assert gym.make("cfn/Taxi-v0", render_mode="rgb_array").unwrapped.reset(seed=0)
     env = Taxi(render_mode="rgb_array")
-    env.reset(seed=0)
-    assert env.render().shape == (420, 420, 3)
+    image, _ = env.reset(seed=0)
+    picture = env.render()
+    assert picture.shape == (420, 420, 3)
+    assert picture.dtype == np.uint8
+    assert (picture == image.repeat(5, axis=0).repeat(5, axis=1)[:, :, None]).all()

@@ -3,6 +3,7 @@
 from hydra import compose, initialize_config_dir
 
 from cfn.config import CONF, check
+from cfn.launch.composed import with_agent
 
 
 def composed(*overrides):
@@ -14,4 +15,4 @@ def composed(*overrides):
     job = config.copy()
     job._set_flag("struct", False)
     del job["hydra"]
-    return check(job, choices), hydra
+    return check(*with_agent(job, choices)), hydra

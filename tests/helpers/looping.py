@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from cfn.evaluate import Evaluation
-from cfn.run import Run
+from cfn.runs.folder import Run
 from cfn.tracking.metrics_file import MetricsFile
-from cfn.train import Training
+from cfn.training.evaluation import Evaluation
+from cfn.training.loop import Training
 
 
 class Looping:
@@ -24,5 +24,4 @@ class Looping:
         self.training.config = dataclasses.replace(self.training.config, steps=self.training.step + steps)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Evaluation, "__call__", lambda *_: {})
-            patch.setattr(Evaluation, "draw", lambda *_: None)
             self.training.loop(self.run, self._tracker, save=lambda training: None)

@@ -4,11 +4,12 @@ from hydra import compose, initialize_config_dir
 from metrics import rows
 from omegaconf import OmegaConf
 
-from cfn import resume
 from cfn.config import CONF, from_values
-from cfn.run import Run
-from cfn.saving import Saving
-from cfn.train import Training
+from cfn.launch.composed import with_agent
+from cfn.runs.folder import Run
+from cfn.training import resume
+from cfn.training.autosave import Autosave
+from cfn.training.loop import Training
 
 COMMON = ("tracker=none", "threads=1", "eval.episodes=1", "eval.steps=0", "device=cpu")
 IMAGES = ("agent.min_size=40", "agent.batch_size=4", "agent.capacity=90", "agent.channels=[4,4,4]", "agent.hidden=[8]")
@@ -40,6 +41,7 @@ def claimed(folder, *overrides):
     choices = OmegaConf.to_container(config.hydra.runtime.choices)
     config._set_flag("struct", False)
     del config["hydra"]
+    config, choices = with_agent(config, choices)
     values = OmegaConf.to_container(config, resolve=True)
     run = Run(folder, choices["env"], choices["agent"], choices["bonus"], values["seed"], "a setting", values)
     run.claim({"hydra": {"runtime": {"choices": choices}}}, list(overrides))
@@ -49,15 +51,15 @@ def claimed(folder, *overrides):
 def broken_off(folder, at, monkeypatch, *overrides):
     """A run that ends at this step as if killed: without another word."""
     run, training = claimed(folder, *overrides)
-    call = Saving.__call__
+    begin_episodes, save = training.envs.begin_episodes, Autosave.__call__
 
-    def die(saving, training):
-        call(saving, training)
+    def die():
         if training.step >= at:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Saving, "__call__", die)
+        patch.setattr(training.envs, "begin_episodes", lambda: (die(), begin_episodes())[1])
+        patch.setattr(Autosave, "__call__", lambda autosave, training: (save(autosave, training), die()))
         try:
             training.run(run)
         except KeyboardInterrupt:
@@ -65,9 +67,9 @@ def broken_off(folder, at, monkeypatch, *overrides):
     raise AssertionError("it was not broken off")
 
 
-def resumed(run, monkeypatch, *overrides):
+def resumed(run, monkeypatch, *overrides, add_tracker=None):
     """Go on with a run, without touching the test's own logging."""
     with monkeypatch.context() as patch:
         patch.setattr(resume, "_log_to", lambda path: None)
-        resume.resume(run.folder, overrides, [])
+        resume.resume(run.folder, overrides, [], add_tracker)
     return rows(run.folder)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfn.replay import frames, pixels
+from cfn.replay.content_index import content_digest
 from cfn.replay.frames import FrameStore
 
 
@@ -45,6 +46,36 @@ def test_freed_slots_are_used_again():
         store.release(np.array([slot]))
     assert slot < 4
     assert len(store) == 0
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """The contents that are hashed, one by one."""
+    contents = []
+    monkeypatch.setattr(frames, "content_digest", lambda content: contents.append(content) or content_digest(content))
+    return contents
+
+
+@pytest.mark.parametrize("num_envs", [1, 4, frames.RECENT])
+def test_a_frame_of_the_agent_is_not_hashed_again_for_the_bonus(hashed, num_envs):
+    """Each step the bonus puts the frames that the agent has put at the end of the step before."""
+    store = FrameStore((2, 3), np.uint8)
+    for step in range(5):
+        looks = [frame(num_envs * step + i) for i in range(num_envs)]
+        slots = [store.put(look) for look in looks]
+        assert len(hashed) == num_envs * (step + 1)
+        assert [store.put(look.copy()) for look in looks] == slots
+        assert [store.find(look) for look in looks] == slots
+        assert len(hashed) == num_envs * (step + 1), "no frame is hashed again"
+
+
+def test_hashes_of_few_frames_are_remembered(hashed):
+    store = FrameStore((2, 3), np.uint8)
+    numbers = [*range(frames.RECENT + 1), 0, 0]
+    slots = [store.put(frame(n)) for n in numbers]
+    assert slots[-3:] == [frames.RECENT, 0, 0]
+    assert len(hashed) == frames.RECENT + 2, "the first had been forgotten, and is then remembered again"
+    assert len(store._recent) == frames.RECENT
 
 
 def test_it_grows_by_little_and_keeps_what_it_has(monkeypatch):
@@ -100,9 +131,9 @@ def test_frames_can_be_held_many_times_at_once():
 @pytest.mark.parametrize(
     ("part", "value", "sentence"),
     [
-        ("index", {"digests": np.zeros(3, np.int64)}, "two whole numbers each"),
-        ("index", {"digests": np.zeros((3, 1), np.int64)}, "two whole numbers each"),
-        ("index", {"digests": np.zeros((3, 2), np.int32)}, "two whole numbers each"),
+        ("index", {"digests": np.zeros(3, np.int64)}, "pairs of 64-bit integers"),
+        ("index", {"digests": np.zeros((3, 1), np.int64)}, "pairs of 64-bit integers"),
+        ("index", {"digests": np.zeros((3, 2), np.int32)}, "pairs of 64-bit integers"),
         ("references", np.zeros(4, np.int32), "differ in length"),
         ("references", np.array([1, -1, 1], np.int32), "free slots"),
         ("free", np.array([10**9]), "free slots"),

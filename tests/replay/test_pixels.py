@@ -59,7 +59,7 @@ def test_too_few_frames_for_a_dictionary_are_compressed_without(caplog, montezum
         packed.train(montezuma[:3])
     fill(packed, montezuma[:3])
     assert (packed[np.arange(3)] == montezuma[:3]).all()
-    assert "without a new dictionary, for which 3 of them are too few" in caplog.text
+    assert "3 frames are too few to train a compression dictionary" in caplog.text
 
 
 def test_what_is_let_go_makes_room(small_segments, montezuma):
@@ -108,7 +108,7 @@ def test_new_scenes_get_a_new_dictionary(monkeypatch, montezuma):
 
 def test_a_segment_is_moved_in_small_blocks(small_segments, monkeypatch):
     """Frames that are alike compress to almost nothing, so a segment has very many of them."""
-    monkeypatch.setattr(pixels, "MOVED", 16)
+    monkeypatch.setattr(pixels, "MOVE_BLOCK", 16)
     packed, read = PackedPixels((84, 84)), []
     frames = [np.full((84, 84), number, np.uint8) for number in range(250)]
     for start in range(0, 2000, 250):
@@ -143,7 +143,7 @@ def test_frames_that_claim_a_size_are_refused_when_they_are_loaded(montezuma):
     assert (other[np.array([3])] == montezuma[20]).all()
     for length in (84 * 84, 10**8):
         bomb = zstandard.ZstdCompressor().compress(bytes(length))
-        with pytest.raises(ValueError, match="a compressed frame is not one of ours"):
+        with pytest.raises(ValueError, match="a compressed frame declares its own size"):
             PackedPixels((84, 84)).load_state_dict(altered(state, 3, bomb))
 
 

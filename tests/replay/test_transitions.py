@@ -122,7 +122,7 @@ def test_a_batch_that_was_not_drawn_here_is_refused(changes):
 
 def test_a_state_that_holds_another_number_of_entries_is_refused():
     state = filled(entries=5).state_dict()
-    with pytest.raises(ValueError, match="holds 5 of 9 transitions"):
+    with pytest.raises(ValueError, match="has 5 transitions instead of 9"):
         filled(entries=0).load_state_dict(state | {"added": 9})
 
 

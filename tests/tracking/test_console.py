@@ -1,45 +1,88 @@
 import logging
 import sys
-import time
+from types import SimpleNamespace
 
-from cfn.run import Run
-from cfn.tracking.console import PLAIN_SECONDS, Console, TerminalHandler
+from cfn.runs.folder import Run
+from cfn.tracking import console
+from cfn.tracking.console import Console, TerminalHandler
 
 
 def lines(caplog):
     return [record.message for record in caplog.records if record.name == "cfn.tracking.console"]
 
 
-def test_plain_lines_come_even_while_nothing_happens(tmp_path, caplog):
+class FourWaits:
+    """Stands in for the event that ends the console's thread: it is set at the fifth time of asking."""
+
+    def __init__(self):
+        self.seconds = []
+
+    def wait(self, seconds):
+        self.seconds.append(seconds)
+        return len(self.seconds) == 5
+
+    def set(self):
+        pass
+
+
+class RunsWhenJoined:
+    """Stands in for the console's thread."""
+
+    def __init__(self, target, args, daemon):
+        self.join = lambda: target(*args)
+
+    def start(self):
+        pass
+
+
+def test_plain_lines_come_every_ten_seconds_even_while_nothing_happens(tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.INFO)
-    console = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 1000}), live=False, every=0.05)
-    console.tick(250)
-    console.log(250, {"train/episodes": 3, "train/return": 0.5, "train/bonus": 0.01, "bonus/mse": 0.002})
-    time.sleep(0.5)
-    console.finish()
-    assert len(lines(caplog)) >= 4
-    for part in (
-        "step 250/1,000",
-        "episodes 3",
-        "return 0.5",
-        "bonus 0.01",
-        "error 0.002",
-        "/s  ",
-        "left 0:00:0",
-    ):
-        assert part in lines(caplog)[2]
-    assert "left" not in lines(caplog)[-1]
+    waits = FourWaits()
+    monkeypatch.setattr(console, "threading", SimpleNamespace(Event=lambda: waits, Thread=RunsWhenJoined))
+    shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 1000}), live=False)
+    shown.tick(250)
+    shown.log(250, {"train/episodes": 3, "train/return": 0.5, "train/bonus": 0.01, "bonus/mse": 0.002})
+    shown.finish()
+    assert waits.seconds == [10] * 5
+    *plain, last = lines(caplog)
+    assert len(plain) == 4
+    for line in (*plain, last):
+        for part in ("step 250/1,000", "episodes 3", "return 0.5", "bonus 0.01", "error 0.002", "/s  "):
+            assert part in line
+    assert all("left 0:00:0" in line for line in plain)
+    assert "left" not in last
 
 
-def test_a_line_comes_at_least_every_ten_seconds():
-    assert PLAIN_SECONDS <= 10
+def test_speed_and_time_left_are_those_of_the_last_minute(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(console, "threading", SimpleNamespace(Event=FourWaits, Thread=RunsWhenJoined))
+    shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10_000}), live=False)
+    assert shown._time_left() == "?"
+    for seconds in range(10, 210, 10):
+        clock.now = seconds
+        shown.tick(90 * seconds if seconds <= 100 else 9_000 + seconds - 100)  # 90 steps a second, then 1
+        shown._measure()
+    assert "  1/s" in shown._status()
+    assert shown._time_left() == "0:15:00"
+
+
+def test_an_evaluation_is_shown_with_its_progress_and_counts_are_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "threading", SimpleNamespace(Event=FourWaits, Thread=RunsWhenJoined))
+    shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10_000}), live=False)
+    shown.log(1, {"train/episodes": 1_110, "explore/states": 12_345, "train/return": 0.123456})
+    assert shown._status().endswith("return 0.123  states 12,345  episodes 1,110")
+    shown.evaluating(0.25)
+    assert "/s  evaluating 25%  return 0.123" in shown._status()
+    shown.evaluated(1, {})
+    assert "evaluating" not in shown._status()
 
 
 def test_a_live_line_on_a_terminal_leaves_one_line(tmp_path, caplog, capsys):
     caplog.set_level(logging.INFO)
-    console = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10}), live=True)
-    console.tick(10)
-    console.finish()
+    shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10}), live=True)
+    shown.tick(10)
+    shown.finish()
     assert len(lines(caplog)) == 1
 
 

@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfn import device
 from cfn.errors import UsageError
+from cfn.nn import device
 from cfn.tracking.statistics import EpisodeStatistics, Means, finite
 
 STEP = st.tuples(st.floats(-5, 5), st.floats(0, 1), st.booleans())

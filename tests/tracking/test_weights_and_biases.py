@@ -3,12 +3,14 @@
 import json
 import logging
 import socket
+from dataclasses import replace
 
 import pytest
 import wandb
 from wandb_file import history, records, wait_for_the_end
 
-from cfn.run import Run
+from cfn import naming
+from cfn.runs.folder import Run
 from cfn.tracking.weights_and_biases import WandbTracker, _resumed
 
 
@@ -48,7 +50,7 @@ def test_an_offline_run_holds_curves_pictures_table_and_config(cfn, tmp_path):
         assert (path.parent / "files" / image["path"]).read_bytes()[:4] == b"\x89PNG"
     (*_, table) = (row["counts"] for row in rows if "counts" in row)
     content = json.loads((path.parent / "files" / table["path"]).read_text())
-    assert content["columns"] == ["state", "count", "true_bonus", "predicted_bonus"]
+    assert content["columns"] == ["state", "count", "true_bonus", "predicted_bonus", "arrivals"]
     assert len(content["data"]) == written[-1]["explore/states"]
 
     (start,) = (record.run for record in records(path) if record.HasField("run"))
@@ -59,6 +61,19 @@ def test_an_offline_run_holds_curves_pictures_table_and_config(cfn, tmp_path):
     assert config["steps"] == 400
     metrics = [record.metric for record in records(path) if record.HasField("metric")]
     assert any(metric.glob_name == "*" and metric.step_metric == "step" for metric in metrics)
+
+
+def test_a_long_setting_keeps_its_end_and_the_seed(run, monkeypatch):
+    started = []
+    monkeypatch.setattr(WandbTracker, "_start", lambda self, mode, arguments: started.append(arguments))
+    setting = naming.setting(
+        {"env": "e", "agent": "a", "bonus": "b"}, {}, [f"bonus.a_long_key_{i}=0" for i in range(9)]
+    )
+    WandbTracker(replace(run, setting=setting))
+    WandbTracker(replace(run, setting="x" * 200))
+    assert (started[0]["group"], started[0]["name"]) == (setting, f"{setting} seed=3")
+    assert setting.endswith(")")
+    assert (len(started[1]["group"]), started[1]["name"]) == (128, "x" * 121 + " seed=3")
 
 
 def test_groups_join_seeds(run, tmp_path):
@@ -90,7 +105,7 @@ def test_a_failure_in_the_middle_is_told_once_and_then_w_and_b_is_left_alone(run
         tracker.log(step, {"a": 1})
     tracker.log_pictures(5, {"scatter": tmp_path / "none.png"})
     tracker.finish()
-    assert warnings(caplog) == ["W&B failed (broken pipe): the run goes on without it. metrics.jsonl has everything."]
+    assert warnings(caplog) == ["W&B failed (broken pipe): the run continues without it; metrics.jsonl has everything."]
 
 
 def test_a_failure_at_the_start_does_not_stop_the_run(run, caplog, monkeypatch):
@@ -120,6 +135,20 @@ def test_a_resumed_run_is_the_same_run_to_w_and_b(run):
     folders = {path.name for path in (run.folder / "wandb").glob("offline-run-*")}
     assert len(folders) == 2
     assert all(first._wandb.id in folder for folder in folders)
+
+
+def test_the_link_that_w_and_b_leaves_does_not_keep_a_run_from_being_resumed(call, run_folders, tmp_path):
+    short = ("agent=random", "bonus=count", "env.size=7", "eval.every=200", "checkpoint.every=200")
+    assert call("train", "steps=200", *short).returncode == 0
+    (folder,) = run_folders()
+    logs = folder / "wandb" / "offline-run-20260102_030405-abc" / "logs"
+    logs.mkdir(parents=True)
+    (tmp_path / "cache.log").write_text("kept")
+    (logs / "debug-core.log").symlink_to(tmp_path / "cache.log")
+    done = call("resume", str(folder), "steps=400")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "cache.log").read_text() == "kept"
+    assert not (logs / "debug-core.log").is_symlink()
 
 
 @pytest.mark.parametrize(

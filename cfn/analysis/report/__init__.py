@@ -1,0 +1,1 @@
+"""The report of `cfn report`: one HTML page on many runs."""

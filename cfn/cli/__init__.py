@@ -1,0 +1,1 @@
+"""The command `cfn`: one table of commands, one module per command, and the sentences for errors."""

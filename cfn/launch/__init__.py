@@ -1,0 +1,1 @@
+"""Launching many runs from one command."""

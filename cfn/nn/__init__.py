@@ -1,0 +1,1 @@
+"""PyTorch helpers that agents and bonuses share: devices, networks, optimisers, running statistics, memory limits."""

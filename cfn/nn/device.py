@@ -1,0 +1,92 @@
+"""The device that PyTorch computes on: its choice, transfers to it, compilation and bfloat16.
+
+A GPU works asynchronously, and every wait for it costs time. So batches are copied through pinned memory without
+waiting (`send`), the next batch is sampled while the device works (`prefetch.py`), and losses stay on the device until
+they are logged (`number`). On a CPU none of this applies, and no number changes.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cfn.errors import UsageError
+
+DEFAULT_THREADS = torch.get_num_threads()
+"""Number of CPU threads that PyTorch uses by default."""
+
+MAX_COMPILED_VARIANTS = 32
+"""Maximum number of compiled versions of one network: acting, learning and evaluating use different batch sizes."""
+
+Measured = Mapping[str, float | Tensor]
+"""Metrics of an update; tensors are still on the device."""
+
+
+def choose(device: str) -> torch.device:
+    """Return the device that a config names; `auto` prefers a GPU."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if device == "auto":
+        device = next(name for name, there in available.items() if there)
+    if not available[device]:
+        usable = " or ".join(f"device={name}" for name in ("auto", *(n for n, there in available.items() if there)))
+        raise UsageError(f"device={device}: PyTorch finds no such device on this machine: use {usable}")
+    return torch.device(device)
+
+
+def asynchronous(device: torch.device) -> bool:
+    """Return whether the device works asynchronously, so that reading a number from it means waiting."""
+    return device.type != "cpu"
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy a CPU tensor to the device.
+
+    Copies to CUDA go through pinned memory, which PyTorch caches: a plain copy would wait for all queued work.
+    """
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def number(tensor: Tensor) -> float | Tensor:
+    """Return a scalar, such as a loss, for logging; on an asynchronous device it stays there as a tensor."""
+    tensor = tensor.detach()
+    return tensor if asynchronous(tensor.device) else float(tensor)
+
+
+def speed_up(networks: tuple[nn.Module, ...], device: torch.device, compile: bool, bf16: bool) -> None:
+    """Apply the keys `compile` and `bf16` to networks, in place. Parameters and their names do not change.
+
+    Args:
+        networks: Trained networks and their target networks.
+        device: Device of the networks.
+        compile: Whether to compile the forward pass with `torch.compile`.
+        bf16: Whether to run suitable operations of the forward pass in bfloat16. Parameters, outputs, losses and
+            optimisers stay in single precision.
+    """
+    if bf16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise UsageError("bf16=true: this GPU does not support bfloat16: use bf16=false")
+    if compile and networks:
+        _try_compiling(device)
+    for net in networks:
+        if bf16:
+            net.forward = partial(_in_bf16, net.forward, device)
+        if compile:  # `net.compile()` would compile the layers of an nn.Sequential one by one
+            net.forward = torch.compile(net.forward)
+
+
+def _in_bf16(forward: Callable[..., Any], device: torch.device, *inputs: Tensor) -> Any:
+    with torch.autocast(device.type, torch.bfloat16):
+        outputs = forward(*inputs)
+    return tuple(output.float() for output in outputs) if isinstance(outputs, tuple) else outputs.float()
+
+
+def _try_compiling(device: torch.device) -> None:
+    """Compile a small function, so that a missing compiler is reported before the run begins."""
+    try:
+        torch._dynamo.config.recompile_limit = MAX_COMPILED_VARIANTS
+        torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
+    except Exception as error:  # compilers of different devices raise different errors
+        reason = str(error).strip().splitlines()[0]
+        sentence = f"compile=true: PyTorch cannot compile on this machine ({reason}): use compile=false"
+        raise UsageError(sentence) from error

@@ -1,0 +1,160 @@
+"""The files of a run folder. This is the only module that spells their names.
+
+```
+outputs/<env>/<agent>-<bonus>/<date-time>/seed=<n>/
+  .hydra/          composed config, Hydra's own config, command-line overrides
+  metrics.jsonl    source of truth: one JSON object per logged step
+  counts/          step_XXXXXXXXX.csv: visits, true bonus, predicted bonus and arrivals of every true state
+  plots/           pictures of this run
+  rooms/           Montezuma's Revenge: one image of each visited room
+  checkpoints/     states to resume from
+  videos/          films made by `cfn eval --video`
+  lock             held by the process that trains the run
+  train.log        log with dates
+  summary.json     names, progress and latest metrics
+  wandb/           files of Weights & Biases
+```
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+METRICS = "metrics.jsonl"
+"""The file that makes a folder a run folder."""
+COUNT_COLUMNS = ("state", "count", "true_bonus", "predicted_bonus", "arrivals")
+"""Columns of a count table. `count` is the number of visits: actions taken. Older tables have no `arrivals`."""
+SWEEPS = "sweeps"
+"""Folder below `outputs` that keeps one record per sweep."""
+
+_STEP = "step_"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths of the files in one run folder.
+
+    Attributes:
+        folder: Run folder.
+    """
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        """Composed config."""
+        return self.folder / ".hydra" / "config.yaml"
+
+    @property
+    def hydra(self) -> Path:
+        """Hydra's own config, with the option chosen in each group."""
+        return self.folder / ".hydra" / "hydra.yaml"
+
+    @property
+    def overrides(self) -> Path:
+        """Overrides given on the command line."""
+        return self.folder / ".hydra" / "overrides.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object per logged step."""
+        return self.folder / METRICS
+
+    @property
+    def summary(self) -> Path:
+        """Names, progress and latest metrics."""
+        return self.folder / "summary.json"
+
+    @property
+    def log(self) -> Path:
+        """Log with dates."""
+        return self.folder / "train.log"
+
+    @property
+    def lock(self) -> Path:
+        """File locked by the process that trains the run."""
+        return self.folder / "lock"
+
+    @property
+    def counts(self) -> Path:
+        """Folder of count tables."""
+        return self.folder / "counts"
+
+    @property
+    def plots(self) -> Path:
+        """Folder of pictures."""
+        return self.folder / "plots"
+
+    @property
+    def rooms(self) -> Path:
+        """Folder of room images."""
+        return self.folder / "rooms"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def wandb(self) -> Path:
+        """Folder of Weights & Biases."""
+        return self.folder / "wandb"
+
+    def count_table(self, step: int) -> Path:
+        """Return the path of the count table of a step."""
+        return self.counts / f"{_STEP}{step:09}.csv"
+
+    def count_tables(self) -> list[Path]:
+        """Return the existing count tables, oldest first."""
+        return sorted(path for path in self.counts.glob(f"{_STEP}*.csv") if step_of(path) is not None)
+
+    def plot(self, name: str) -> Path:
+        """Return the path of a picture."""
+        return self.plots / f"{name}.png"
+
+    def room(self, number: int) -> Path:
+        """Return the path of a room's image."""
+        return self.rooms / f"{number}.png"
+
+    def video(self, step: int) -> Path:
+        """Return the path of the film of a checkpoint."""
+        return self.folder / "videos" / f"{_STEP}{step:09}.mp4"
+
+
+@dataclass(frozen=True)
+class CheckpointLayout:
+    """Paths of the files in a folder of checkpoints.
+
+    Attributes:
+        folder: Folder of checkpoints.
+    """
+
+    folder: Path
+
+    @property
+    def chunks(self) -> Path:
+        """Folder of large arrays, one file per content hash."""
+        return self.folder / "chunks"
+
+    def manifest(self, step: int) -> Path:
+        """Return the path of the file that makes a checkpoint complete."""
+        return self.folder / f"{_STEP}{step:012}.json"
+
+    @staticmethod
+    def small_arrays(manifest: Path) -> Path:
+        """Return the path of the small arrays that belong to a manifest."""
+        return manifest.with_suffix(".bin")
+
+    def manifests(self) -> list[Path]:
+        """Return the existing manifests, oldest first."""
+        return sorted(path for path in self.folder.glob(f"{_STEP}*.json") if step_of(path) is not None)
+
+    def files(self) -> list[Path]:
+        """Return every file that belongs to some checkpoint, except chunks."""
+        return list(self.folder.glob(f"{_STEP}*"))
+
+
+def step_of(path: Path) -> int | None:
+    """Return the step in a file name such as `step_000000100.csv`; None if there is none."""
+    number = path.stem.removeprefix(_STEP)
+    return int(number) if path.stem.startswith(_STEP) and re.fullmatch("[0-9]{1,18}", number) else None

@@ -1,0 +1,215 @@
+"""The constructor is the schema: the arguments of a class (or function) are config keys, their annotations the types.
+
+A new environment, agent, bonus or tracker is checked without further code. Every error names its full key.
+"""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from cfn.errors import BadValueError, UsageError
+
+REQUIRED = inspect.Parameter.empty
+"""Default of an argument that has none."""
+
+
+class Argument(NamedTuple):
+    """One argument of a constructor.
+
+    Attributes:
+        hint: Its annotation; Any if there is none.
+        default: Its default, or `REQUIRED`.
+    """
+
+    hint: Any
+    default: Any
+
+
+@dataclass(frozen=True)
+class Component:
+    """The option chosen in one group: its class and its checked keys."""
+
+    group: str
+    name: str
+    target: Callable[..., Any]
+    keys: dict[str, Any]
+
+    def build(self, **offered: Any) -> Any:
+        """Construct it from its keys and from those of the offered arguments that its constructor names."""
+        taken = inspect.signature(self.target).parameters.keys() & offered.keys()
+        try:
+            return self.target(**{name: offered[name] for name in taken}, **self.keys)
+        except BadValueError as error:
+            raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
+        except TypeError as error:
+            raise UsageError(f"{self.group}={self.name} cannot be constructed: {error}") from error
+
+
+def component(
+    group: str, name: str, values: Any, offered: Collection[str] = (), elsewhere: Collection[str] = ()
+) -> Component:
+    """Return a checked component; raise `UsageError` with the key if its class or a value is wrong.
+
+    Args:
+        group: Config group.
+        name: Option chosen in it.
+        values: Keys of the option, with `_target_`.
+        offered: Arguments that are not keys, because the program passes them.
+        elsewhere: Keys of the group that are not arguments and not in `values`.
+    """
+    if not isinstance(values, dict) or "_target_" not in values:
+        raise UsageError(f"{group}={name} has no _target_: its YAML file must name the class to construct")
+    keys = dict(values)
+    target = locate(f"{group}._target_", str(keys.pop("_target_")))
+    return Component(group, name, target, checked(target, keys, f"{group}.", offered, f"{group}={name}", elsewhere))
+
+
+def locate(key: str, path: str) -> Callable[..., Any]:
+    """Return the class or function at a dotted path; raise `UsageError` with the key if it cannot be imported."""
+    try:
+        found = _imported(path)
+    except _MissingError as error:
+        raise UsageError(f"{key}={path} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        raise UsageError(f"{key}={path} cannot be imported: {_import_problem(error)}") from error
+    if not callable(found):
+        raise UsageError(f"{key}={path} is not a class or a function")
+    return found  # type: ignore[no-any-return]
+
+
+class _MissingError(Exception):
+    """A part of a dotted path does not exist."""
+
+
+def _imported(path: str) -> Any:
+    """Return the object at a dotted path."""
+    place, *names = path.split(".")
+    if place not in sys.modules and importlib.util.find_spec(place) is None:
+        raise _MissingError(f"there is no module {place} (if it is yours, PYTHONPATH must have its folder)")
+    found: Any = importlib.import_module(place)
+    for name in names:
+        is_package = isinstance(found, ModuleType) and hasattr(found, "__path__")
+        if not hasattr(found, name) and is_package and importlib.util.find_spec(f"{place}.{name}"):
+            importlib.import_module(f"{place}.{name}")
+        if not hasattr(found, name):
+            close = difflib.get_close_matches(name, dir(found), n=1)
+            raise _MissingError(f"{place} has no {name}" + (f" (did you mean {close[0]}?)" if close else ""))
+        place, found = f"{place}.{name}", getattr(found, name)
+    return found
+
+
+def _import_problem(error: BaseException) -> str:
+    """Return an error raised by an import, with the line of the user's file that raised it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+    file, line, reason = Path(frames[-1].filename), frames[-1].lineno, str(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        file, line, reason = Path(error.filename), error.lineno, error.msg
+    where = f" ({file.name}, line {line})" if file != Path(__file__) else ""
+    return " ".join(f"{type(error).__name__}: {reason}{where}".split())
+
+
+def arguments(
+    target: Callable[..., Any], prefix: str, offered: Collection[str] = ()
+) -> tuple[dict[str, Argument], bool]:
+    """Return the arguments of a constructor that are config keys, and whether it takes any other keyword as well.
+
+    Args:
+        target: Class or function.
+        prefix: Beginning of its keys, for the error message.
+        offered: Arguments that are not keys.
+    """
+    try:
+        hints = get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
+    except (NameError, TypeError, AttributeError):  # annotations that cannot be evaluated
+        hints = {}
+    try:
+        parameters = inspect.signature(target).parameters
+    except ValueError as error:
+        raise UsageError(f"{prefix}_target_: {target} has no readable signature, so its keys are unknown") from error
+    named = {
+        name: Argument(hints.get(name, Any), parameter.default)
+        for name, parameter in parameters.items()
+        if name not in offered and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    }
+    return named, any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+
+
+def checked(
+    target: Callable[..., Any],
+    values: Mapping[str, Any],
+    prefix: str,
+    offered: Collection[str] = (),
+    owner: str = "",
+    elsewhere: Collection[str] = (),
+) -> dict[str, Any]:
+    """Check values against the arguments of `target`, and return them with the annotated types.
+
+    Args:
+        target: Class or function.
+        values: Values by argument.
+        prefix: Beginning of the keys.
+        offered: Arguments that are not keys.
+        owner: Name of the keys' owner in messages; empty: the prefix.
+        elsewhere: Further keys with this prefix, checked elsewhere.
+    """
+    named, takes_any = arguments(target, prefix, offered)
+    for name in values:
+        if name not in named and not takes_any:
+            raise UsageError(unknown_key(prefix + name, [*named, *elsewhere], owner))
+    for name, argument in named.items():
+        if name not in values and argument.default is REQUIRED:
+            raise UsageError(not_set(prefix + name))
+    hints = {name: named[name].hint if name in named else Any for name in values}
+    return {name: checked_value(prefix + name, hints[name], value) for name, value in values.items()}
+
+
+def checked_value(key: str, hint: Any, value: Any) -> Any:
+    """Return a value converted to its annotated type; raise `UsageError` with the key if that is impossible."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        if isinstance(value, hint):
+            return value
+        if not isinstance(value, dict):
+            raise UsageError(f"{key}={value}: should be a group of keys ({', '.join(f.name for f in fields(hint))})")
+        return hint(**checked(hint, value, key + "."))
+    try:
+        result = TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        wanted = dict.fromkeys(re.sub("^(Input|Value) should | after validation", "", e["msg"]) for e in error.errors())
+        raise UsageError(f"{key}={value}: should {' or '.join(wanted).replace(' or be ', ' or ')}") from error
+    if isinstance(value, bool) and not isinstance(result, bool):
+        raise UsageError(f"{key}={value}: should be a number, not true or false")
+    return result
+
+
+def not_set(key: str) -> str:
+    """Return a sentence on a key without a value."""
+    return f"{key} is not set and has no default: add {key}=... to the command"
+
+
+def unknown_key(key: str, known: Iterable[Any], owner: str = "") -> str:
+    """Return a sentence on a key that does not exist, with the keys that do.
+
+    Args:
+        key: The key.
+        known: Names of the keys beside it.
+        owner: Owner of these keys; empty: the group in the key.
+    """
+    *parents, name = key.split(".")
+    where = owner or ".".join(parents)
+    options = sorted(str(option) for option in known if option != "_target_")
+    close = difflib.get_close_matches(name, options, n=1)
+    guess = f" (did you mean {'.'.join([*parents, close[0]])}?)" if close else ""
+    if not options:
+        return f"{key} is not a key: {where} has no keys"
+    return f"{key} is not a key{guess}: the keys {f'of {where} ' if where else ''}are {', '.join(options)}"

@@ -1,0 +1,286 @@
+"""The training loop: Algorithm 1 of the paper, for any agent, any bonus and any environment."""
+
+import contextlib
+import inspect
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from cfn import seeding
+from cfn.agents.base import Agent
+from cfn.bonuses.base import Bonus
+from cfn.checkpoints.stateful import Stateful, lacks_state
+from cfn.config import Config
+from cfn.envs.arrays import with_arrays
+from cfn.envs.batch import BrokenEnvError, EnvBatch
+from cfn.envs.stack import StackFrames, newest, newest_space
+from cfn.errors import UsageError
+from cfn.nn import device, memory_limits
+from cfn.replay.frames import FrameStore
+from cfn.runs.folder import Run
+from cfn.tracking.base import Tracker, Trackers
+from cfn.tracking.console import Console
+from cfn.tracking.metrics_file import MetricsFile
+from cfn.tracking.statistics import EpisodeStatistics, Means, finite
+from cfn.training.autosave import Autosave
+from cfn.training.evaluation import Evaluation, EvaluationInterruptedError
+from cfn.training.signals import StopRequest
+from cfn.training.visit_counts import VisitCounts
+from cfn.types import Array
+
+log = logging.getLogger(__name__)
+
+ExtraTracker = Callable[[Run, Tracker], Tracker]
+"""Makes a tracker from the run and the trackers that its results are passed on to."""
+
+
+class Training:
+    """All parts of a run. The constructor checks that they fit together, and writes nothing.
+
+    Args:
+        config: Config of the run.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.device = device.choose(config.device)
+        torch.set_num_threads(config.threads or device.DEFAULT_THREADS)
+        seeding.seed_everything(config.seed)
+        self.step = self._previous_step = 0
+        self.seconds = 0.0
+        self.stop = StopRequest()
+        self.envs = EnvBatch(self.make_env, config.num_envs, config.seed, self._on_fault)
+        frame_space = newest_space(self.envs.observation_space, config.frame_stack)
+        self.frames = frames = FrameStore(frame_space.shape or (), frame_space.dtype)  # shared by agent and bonus
+        self.agent: Agent = config.agent.build(
+            observation_space=self.envs.observation_space,
+            action_space=self.envs.action_space,
+            frame_stack=config.frame_stack,
+            num_envs=config.num_envs,
+            steps=config.steps,
+            frames=frames,
+            device=self.device,
+            seed=seeding.integer(config.seed, "agent"),
+        )
+        self.bonus: Bonus = config.bonus.build(
+            observation_space=frame_space,
+            steps=config.steps,
+            frames=frames,
+            device=self.device,
+            seed=seeding.integer(config.seed, "bonus"),
+        )
+        memory_limits.require_together(
+            {"agent.capacity": self.agent.full_bytes, "bonus.capacity": self.bonus.full_bytes}
+        )
+        device.speed_up((*self.agent.networks, *self.bonus.networks), self.device, config.compile, config.bf16)
+        self.visit_counts = VisitCounts(frame_space, self.envs.state_names)
+        self.evaluate = Evaluation(config, self.agent, self.bonus, self.visit_counts, self.make_env, self.stop)
+        self.episodes, self.means = EpisodeStatistics(config.num_envs), Means()
+        observations, states = self.envs.begin_episodes()
+        self.bonus.novelty(newest(observations, config.frame_stack), states)  # raises if it cannot handle them
+
+    def make_env(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
+        """Return one environment with arrays as observations. All environments of a run are offered the same seed."""
+        run_seed = seeding.integer(self.config.seed, "env")
+        env: gym.Env[Any, Any] = with_arrays(self.config.env.build(render_mode=render_mode, run_seed=run_seed))
+        return StackFrames(env, self.config.frame_stack) if self.config.frame_stack > 1 else env
+
+    def loop(self, run: Run, tracker: Tracker, save: Callable[["Training"], None]) -> None:
+        """Run Algorithm 1 to the last step, or until `stop` has a reason. Steps are summed over environments."""
+        config, envs, agent, bonus = self.config, self.envs, self.agent, self.bonus
+        episodes, means, stopwatch = self.episodes, self.means, Stopwatch(self.step)
+        while self.step < config.steps and self.stop.reason is None:
+            if self.times_due(config.checkpoint.every) or (self.evaluate.is_long and self._evaluates_next()):
+                save(self)
+            observations, states = envs.begin_episodes()
+            actions = agent.act(observations)
+            next_observations, next_states, rewards, terminated, truncated = envs.step(actions)
+
+            frames = newest(observations, config.frame_stack)
+            bonuses = bonus.observe(frames, states)
+            learned_rewards = clip(clip(rewards, config.extrinsic_clip) + bonuses, config.reward_clip)
+            agent.observe(observations, actions, learned_rewards, next_observations, terminated, truncated)
+            self.visit_counts.visit(states, frames)
+            self.visit_counts.arrive(next_states, newest(next_observations, config.frame_stack))
+            self._previous_step, self.step = self.step, self.step + config.num_envs
+
+            for _ in range(self.times_due(agent.update_period)):
+                means.add(finite(self.step, agent.update()))
+            for _ in range(self.times_due(bonus.update_period)):
+                means.add(finite(self.step, bonus.update()))
+
+            tracker.tick(self.step)
+            row = episodes.add(rewards, bonuses, terminated | truncated)
+            if evaluating := self._evaluates(self._previous_step, self.step):
+                row |= {"speed/steps_per_second": stopwatch.rate(self.step)}
+                row |= self.evaluate(self.step, run.files, tracker)
+                row |= {"train/failures": failures} if (failures := envs.failures) else {}
+            if row:
+                tracker.log(self.step, finite(self.step, row | means.take()))
+            if evaluating:
+                tracker.evaluated(self.step, self.visit_counts.rooms)
+                stopwatch.restart(self.step)
+
+    def times_due(self, period: int | None) -> int:
+        """Return how many periods the last steps have completed; None: never."""
+        return self.step // period - self._previous_step // period if period else 0
+
+    def _evaluates(self, before: int, after: int) -> bool:
+        """Return whether the steps from `before` to `after` end with an evaluation; the last ones of a run do."""
+        every = self.config.eval.every
+        return every is not None and (after // every > before // every or after >= self.config.steps)
+
+    def _evaluates_next(self) -> bool:
+        return self._evaluates(self.step, self.step + self.config.num_envs)
+
+    def run(self, run: Run, add_tracker: ExtraTracker | None = None) -> None:
+        """Train to the end and write the summary, however the run ends.
+
+        Args:
+            run: Run to write.
+            add_tracker: Maker of a further tracker, such as the one that draws pictures.
+        """
+        metrics = MetricsFile(run)
+        tracker: Tracker = Trackers([metrics, self.config.tracker.build(run=run), Console(run, self.step)])
+        if add_tracker is not None:
+            tracker = Trackers([add_tracker(run, tracker), tracker])
+        started = time.monotonic() - self.seconds
+        save = Autosave(self.config.checkpoint, run, metrics, started)
+        state, error = "failed", None
+        log.info(f"{run.setting}, seed {run.seed}: {self.config.steps:,} steps on {self.device}, in {run.shown}")
+        memory_limits.announce(self.agent.full_bytes + self.bonus.full_bytes)
+        self._warn_of_missing_states()
+        self._announce_step_limit(run)
+        if self.envs.observation_note:
+            log.info(self.envs.observation_note)
+        try:
+            run.write_summary("running", self.step, self.seconds, metrics.latest)
+            with self.stop:
+                complete = self._loop_and_save(run, tracker, save)
+            if not complete:
+                self._raise_stop_reason(run)
+            state = "finished"
+        except KeyboardInterrupt:
+            state = "stopped"
+            raise
+        except Exception as exception:
+            error = f"{type(exception).__name__}: {exception}"
+            log.exception(f"failed at step {self.step:,}")
+            raise
+        finally:
+            # On a full disk these calls fail, too: the error in flight is the one to report.
+            hidden = () if state == "finished" else (Exception,)
+            try:
+                with contextlib.suppress(*hidden):
+                    tracker.finish(failed=state == "failed")
+            finally:
+                with contextlib.suppress(*hidden):
+                    run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
+                self.envs.close()
+                self.evaluate.close()
+                log.info(f"{state} after {time.monotonic() - started:,.0f} s: {run.shown}")
+
+    def _loop_and_save(self, run: Run, tracker: Tracker, save: Callable[["Training"], None]) -> bool:
+        """Run the loop and write the last checkpoint; return whether the run is complete."""
+        try:
+            self.loop(run, tracker, save)
+        except BrokenEnvError as fault:  # no episode could begin
+            self.stop(fault)
+        except EvaluationInterruptedError:
+            return False  # the checkpoint before the evaluation stays the last one, so a resumed run repeats it
+        save(self)
+        return self.step >= self.config.steps
+
+    def _on_fault(self, fault: BrokenEnvError) -> None:
+        if self.config.on_error == "stop":
+            self.stop(fault)
+
+    def _raise_stop_reason(self, run: Run) -> NoReturn:
+        assert self.stop.reason is not None, "only a reason ends the loop early"
+        hint = f": cfn resume {run.shown} continues from here" if self.config.checkpoint.every else ""
+        if isinstance(self.stop.reason, BrokenEnvError):
+            recreated = ", with a new instance of that environment" if hint else ""
+            raise UsageError(f"{self.stop.reason}{hint}{recreated}") from self.stop.reason
+        log.info(f"{self.stop.reason} at step {self.step:,}{hint}")
+        raise self.stop.reason
+
+    def _announce_step_limit(self, run: Run) -> None:
+        if self.evaluate.step_limit is None and self.config.eval.max_steps is None and self.config.eval.every:
+            training = " Training episodes may never end: env.max_steps limits them." if self._limitable else ""
+            limit = f"evaluation episodes end after {self.evaluate.max_steps:,} steps (eval.max_steps)"
+            log.info(f"{run.env} has no step limit: {limit}.{training}")
+
+    @property
+    def _limitable(self) -> bool:
+        return "max_steps" in inspect.signature(self.config.env.target).parameters
+
+    def _warn_of_missing_states(self) -> None:
+        for part, base in ((self.agent, Agent), (self.bonus, Bonus)):
+            if self.config.checkpoint.every and lacks_state(part, base):
+                log.warning(f"{type(part).__name__} has no state_dict: a resumed run will start it untrained.")
+
+    def state_dict(self) -> dict[str, Any]:
+        finite(self.step, self.means.look())  # losses that are still on a device were not checked yet
+        return {
+            "loop": {
+                "step": self.step,
+                "episodes": self.episodes.state_dict(),
+                "means": self.means.state_dict(),
+                "generators": seeding.global_states(self.device),
+            },
+            "envs": self.envs.state_dict(),
+            "frames": self.frames.state_dict(),
+            "agent": self.agent.state_dict(),
+            "bonus": self.bonus.state_dict(),
+            "truth": self.visit_counts.state_dict(),
+        }
+
+    def load_learned(self, read: Callable[[str], Any]) -> None:
+        """Restore the agent and the bonus, to play; `read` returns the state of one part."""
+        self.agent.load_state_dict(read("agent"))
+        self.bonus.load_state_dict(read("bonus"))
+
+    def load(self, read: Callable[[str], Any]) -> None:
+        """Restore all parts; `read` returns the state of one part, so that only one is in memory at a time."""
+        parts: dict[str, Stateful] = {
+            "frames": self.frames,
+            "agent": self.agent,
+            "bonus": self.bonus,
+            "truth": self.visit_counts,
+            "envs": self.envs,
+        }
+        for name, part in parts.items():
+            part.load_state_dict(read(name))
+        loop = read("loop")
+        self.episodes.load_state_dict(loop["episodes"])
+        self.episodes.drop(self.envs.lost)
+        self.agent.cut(self.envs.lost)
+        self.means.load_state_dict(loop["means"])
+        self.step = self._previous_step = loop["step"]
+        self.stop.reason = None  # an environment that failed in the constructor's reset has been replaced
+        seeding.set_global_states(loop["generators"], self.device)
+
+
+class Stopwatch:
+    """Measures the speed of training, without evaluations."""
+
+    def __init__(self, step: int) -> None:
+        self.restart(step)
+
+    def restart(self, step: int) -> None:
+        """Start measuring at this step."""
+        self._step, self._start = step, time.perf_counter()
+
+    def rate(self, step: int) -> float:
+        """Return the steps per second since the last restart."""
+        return (step - self._step) / max(time.perf_counter() - self._start, 1e-9)
+
+
+def clip(rewards: Array, bound: float | None) -> Array:
+    """Clip rewards to [-bound, bound]; None: no clipping."""
+    return rewards if bound is None else np.clip(rewards, -bound, bound)

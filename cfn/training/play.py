@@ -1,0 +1,116 @@
+"""`cfn eval RUN`: play episodes with a trained agent, and film them on request."""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from cfn import seeding
+from cfn.agents.base import Agent
+from cfn.bonuses.base import Bonus
+from cfn.checkpoints.stateful import lacks_state
+from cfn.envs.batch import as_state
+from cfn.envs.rendering import render
+from cfn.envs.stack import newest
+from cfn.errors import UsageError
+from cfn.runs.folder import Run
+from cfn.training.evaluation import call
+from cfn.training.resume import config_of, restore
+from cfn.training.video import MAX_FPS, Moment, Video
+from cfn.types import Array
+
+
+def play(folder: Path, episodes: int, film: bool, trusted: Sequence[str]) -> None:
+    """Play episodes with the agent of the newest checkpoint; training and evaluations use other episode seeds.
+
+    Args:
+        folder: Run folder.
+        episodes: Number of episodes.
+        film: Whether to write a film to the run's `videos/`.
+        trusted: Classes and modules outside this package that the config may name.
+    """
+    run = Run.open(folder)
+    # Any device will do, compiling would take longer than playing, and with one step no replay buffer has to fit.
+    config = dataclasses.replace(config_of(run, trusted), device="auto", compile=False, bf16=False, steps=1, num_envs=1)
+    config = dataclasses.replace(config, eval=dataclasses.replace(config.eval, episodes=1))
+    training, checkpoint = restore(run, config, lambda training, saved: training.load_learned(saved.read_learned))
+    if lacks_state(training.agent, Agent):
+        name = type(training.agent).__name__
+        raise UsageError(
+            f"{run.shown} cannot be played: its agent {name} has no state_dict, so its checkpoint does not contain "
+            "what the agent has learned: add state_dict and load_state_dict to the agent, and train again"
+        )
+    untrained = " (untrained: the bonus has no state_dict)" if lacks_state(training.bonus, Bonus) else ""
+    if not os.environ.get("DISPLAY"):
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame, which draws some tasks, needs a video driver
+    env = training.make_env("rgb_array" if film else None)
+    if film and env.render_mode != "rgb_array":
+        raise UsageError(f"{run.env} cannot be filmed: it has no render_mode=rgb_array: leave --video out")
+    fps = min(int(env.metadata.get("render_fps") or MAX_FPS), MAX_FPS)
+    video = Video(run.files.video(checkpoint.step), run.setting, fps)
+    print(f"{run.shown} at step {checkpoint.step:,}:", flush=True)
+    scores = []
+    try:
+        for number in range(1, episodes + 1):
+            moments: list[Moment] = []
+            seed = seeding.integer(run.seed, "watch", number)
+            playing = episode(training.agent, training.bonus, env, config.frame_stack, seed)
+            for moment in islice(playing, training.evaluate.max_steps + 1):
+                moments.append(moment)
+                if film:
+                    video.add(number, moments)
+                    moments[-1] = moment._replace(picture=None)  # pictures are large
+            scores.append(moments[-1].score)
+            bonus = float(np.mean([m.bonus for m in moments]))
+            print(
+                f"episode {number}: return {scores[-1]:g}, {len(moments) - 1} steps, mean bonus {bonus:.3g}{untrained}",
+                flush=True,
+            )
+        video.finish()
+    finally:
+        video.close()
+        env.close()
+    print(f"mean return {np.mean(scores):g} of {len(scores)} episodes")
+    if film:
+        print(f"The film: {Path(run.shown) / video.path.relative_to(run.folder)}")
+
+
+def episode(agent: Agent, bonus: Bonus, env: gym.Env[Any, Any], frame_stack: int, seed: int) -> Iterator[Moment]:
+    """Play an episode without exploration or learning, and yield each step; raise `BrokenEnvError` if it fails.
+
+    Args:
+        agent: Agent to play with.
+        bonus: Bonus to show beside each state.
+        env: Environment; rendered if it has a render mode.
+        frame_stack: Number of frames in an observation.
+        seed: Seed of the episode.
+    """
+    observation, info = call("the environment", env, "reset", seed=seed)
+    score, ended = 0.0, False
+    yield Moment(_render(env), score, _novelty(bonus, observation, info, frame_stack))
+    while not ended:
+        (action,) = agent.act(observation[None], explore=False)
+        observation, reward, terminated, truncated, info = call("the environment", env, "step", action)
+        score, ended = score + float(reward), terminated or truncated
+        yield Moment(_render(env), score, _novelty(bonus, observation, info, frame_stack))
+
+
+def _novelty(bonus: Bonus, observation: Array, info: dict[str, Any], frame_stack: int) -> float:
+    states = [as_state(info["state"])] if "state" in info else None
+    return float(bonus.novelty(newest(observation[None], frame_stack), states)[0])
+
+
+def _render(env: gym.Env[Any, Any]) -> Array | None:
+    if env.render_mode is None:
+        return None
+    picture: Any = render(env)
+    if not isinstance(picture, np.ndarray) or picture.ndim != 3:
+        raise UsageError(
+            f"the environment cannot be filmed: render() returned a {type(picture).__name__}, not an image"
+        )
+    return picture

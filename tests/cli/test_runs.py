@@ -1,0 +1,91 @@
+"""`cfn runs`, within this process."""
+
+import errno
+import fcntl
+import json
+import os
+import re
+from pathlib import Path
+
+from folders import make_run
+
+
+def test_runs_lists_how_far_each_is_and_whether_it_lives(call, tmp_path):
+    states = {"finished": "finished", "stopped": "stopped", "failed": "failed", "running": "killed"}
+    for seed, state in enumerate(states):
+        make_run(tmp_path / "outputs", seed=seed, state=state)
+    alive = make_run(tmp_path / "outputs", "rnd", state="running")
+    (alive / "lock").touch()
+    new = make_run(tmp_path / "outputs", "count", returns=(), mse=())
+    (new / "summary.json").unlink()
+    odd = make_run(tmp_path / "outputs", "odd")
+    (odd / "summary.json").write_text("{")
+    with (alive / "lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        code, out, err = call("runs")
+    header, *lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert header.split() == ["ENV", "AGENT", "BONUS", "SEED", "STEPS", "SCORE", "STATE", "FOLDER"]
+    assert {line.split()[3]: line.split()[8] for line in lines if " cfn " in line} == dict(
+        zip("0123", states.values(), strict=True)
+    )
+    folder = alive.relative_to(tmp_path)
+    assert next(line for line in lines if " rnd " in line).split() == (
+        f"gridworld rainbow rnd 0 200 of 1,000 1 running {folder}".split()
+    )
+    assert next(line for line in lines if " count " in line).split()[3:8] == ["0", "0", "of", "1,000", "killed"]
+    assert next(line for line in lines if str(odd.relative_to(tmp_path)) in line).split()[3] == "unreadable"
+    code, out, _ = call("runs", folder)
+    assert out.splitlines()[1].split()[-2] == "killed", "the lock is free"
+
+
+def columns(out):
+    """The cells of each line: two spaces or more separate them."""
+    return [re.split(r" {2,}", line) for line in out.splitlines()]
+
+
+def test_runs_show_the_task_and_the_keys_in_which_they_differ(call, tmp_path):
+    make_run(tmp_path / "outputs", env="atari", agent="rainbow", config={"env.game": "Pong"})
+    make_run(tmp_path / "outputs", env="atari-Pong", agent="rainbow", seed=1, config={"env.game": "Pong"})
+    make_run(tmp_path / "outputs", env="fetch_push", agent="sac", config={"env.mode": "hard"})
+    header, *lines = columns(call("runs")[1])
+    assert header == ["ENV", "AGENT", "BONUS", "SEED", "STEPS", "SCORE", "STATE", "FOLDER"], "nothing differs"
+    assert [line[0] for line in lines] == ["atari Pong", "atari Pong", "fetch_push hard"]
+    for lr in (0.001, 0.01):
+        make_run(tmp_path / "outputs", config={"bonus.lr": lr, "bonus.hidden": [4, 8]})
+    broken = make_run(tmp_path / "outputs", config={"bonus.lr": 3})
+    (broken / ".hydra" / "config.yaml").write_text("a: [")
+    header, *lines = columns(call("runs")[1])
+    assert header[-3:] == ["STATE", "SETTING", "FOLDER"]
+    assert [line[-2] for line in lines if line[0] == "gridworld"] == ["bonus.lr=0.001", "bonus.lr=0.01", "finished"]
+    assert all(len(line) == len(header) - 1 for line in lines if line[0] != "gridworld"), "theirs is empty"
+
+
+def test_runs_says_what_it_may_not_look_into(call, tmp_path, monkeypatch):
+    make_run(tmp_path / "outputs")
+    (tmp_path / "outputs" / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(path):  # as the system would, but that root may look anywhere
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    code, out, err = call("runs")
+    assert code == 0
+    assert "gridworld" in out
+    assert "outputs/closed cannot be read" in err
+
+
+def test_a_strangers_summary_is_no_surprise(call, tmp_path):
+    folder = make_run(tmp_path / "runs", tables=0, mse=(0, 0))
+    nonsense = {"state": None, "env": 3, "metrics": [], "steps": "x", "total_steps": {}, "seed": []}
+    (folder / "summary.json").write_text(json.dumps(nonsense))
+    assert call("runs", "runs")[0] == 0
+    assert call("plot", "runs", "--table")[0] == 0
+    (folder / "summary.json").write_text("[]")
+    assert "unreadable" in call("runs", "runs")[1]
+    code, _, err = call("plot", "runs", "--table")
+    assert code == 1
+    assert "summary.json is not a JSON object" in err

@@ -1,0 +1,138 @@
+"""Stopping a run: during a step, an evaluation, and before its first checkpoint."""
+
+import os
+import signal
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from metrics import rows
+from resuming import claimed, resumed
+
+from cfn.checkpoints.store import Checkpoints
+from cfn.tracking.base import Tracker
+from cfn.training import evaluation
+from cfn.training.signals import StoppedError, StopRequest
+
+
+class Endless(gym.Env):
+    """Walks along a line without end: an environment without a step limit."""
+
+    observation_space = gym.spaces.Box(-1e9, 1e9, (1,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = int(self.np_random.integers(5))
+        return np.array([float(self.place)]), {"state": (self.place,)}
+
+    def step(self, action):
+        self.place += int(action) * 2 - 1
+        return np.array([float(self.place)]), 0.0, False, False, {"state": (self.place,)}
+
+
+gym.register("cfn-tests/Endless-v0", Endless)
+ENDLESS = ("env=gym", "env.id=cfn-tests/Endless-v0", "agent=random", "bonus=count", "eval.episodes=2")
+
+
+class SignalsWhileEvaluating(Tracker):
+    """Sends a signal to this process in the middle of an evaluation."""
+
+    def __init__(self, after, times=1):
+        self.left, self.times = after, times
+
+    def evaluating(self, done):
+        self.left -= 1
+        if self.left == 0:
+            for _ in range(self.times):
+                os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_episodes_without_a_limit_are_cut_and_that_is_said_once(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO")
+    monkeypatch.setattr(evaluation, "DEFAULT_MAX_STEPS", 30)
+    run, training = claimed(tmp_path, *ENDLESS, "steps=40", "eval.every=20", "num_envs=2")
+    training.run(run)
+    assert [row["eval/length"] for row in rows(tmp_path) if "eval/length" in row] == [30, 30]
+    said = [record.message for record in caplog.records if "step limit" in record.message]
+    assert len(said) == 1
+    assert said[0].endswith(
+        "has no step limit: evaluation episodes end after 30 steps (eval.max_steps). "
+        "Training episodes may never end: env.max_steps limits them."
+    )
+
+
+@pytest.mark.parametrize(("keys", "length"), [(("eval.max_steps=7",), 7), (("env.max_steps=9",), 9)])
+def test_a_limit_that_the_user_names_is_kept_in_silence(tmp_path, caplog, keys, length):
+    caplog.set_level("INFO")
+    run, training = claimed(tmp_path, *ENDLESS, "steps=20", "eval.every=20", *keys)
+    training.run(run)
+    assert rows(tmp_path)[-1]["eval/length"] == length
+    assert "step limit" not in caplog.text
+
+
+LONG = (*ENDLESS, "steps=50", "eval.every=20", "eval.max_steps=40", "checkpoint.every=1000")
+
+
+@pytest.fixture
+def long_evaluations(monkeypatch):
+    monkeypatch.setattr(evaluation, "LONG_EVALUATION", 50)
+
+
+@pytest.mark.parametrize("after", [10, 45, 90])
+def test_a_long_evaluation_is_interrupted_and_repeated_on_resume(
+    tmp_path, monkeypatch, caplog, long_evaluations, after
+):
+    caplog.set_level("INFO")
+    whole, training = claimed(tmp_path / "whole", *LONG)
+    training.run(whole)
+    run, training = claimed(tmp_path / "run", *LONG)
+    with pytest.raises(StoppedError):
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(after))
+    assert "SIGTERM: stopping after this step; send it again to stop now." in caplog.text
+    evaluated = 20 if after < 41 else 40 if after < 81 else 50
+    assert Checkpoints(run.files.checkpoints).latest().step == evaluated - 1, "the state before that evaluation's step"
+    assert run.recorded_state == "stopped"
+    assert resumed(run, monkeypatch) == rows(whole.folder)
+
+
+def test_a_short_evaluation_is_finished(tmp_path, caplog):
+    caplog.set_level("INFO")
+    run, training = claimed(tmp_path, *LONG)
+    with pytest.raises(StoppedError):
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10))
+    assert "SIGTERM: stopping after this evaluation; send it again to stop now." in caplog.text
+    assert rows(tmp_path)[-1]["eval/length"] == 40
+    assert Checkpoints(run.files.checkpoints).latest().step == 20
+
+
+def test_a_second_signal_stops_at_once_and_the_run_can_be_resumed(tmp_path, monkeypatch, long_evaluations):
+    run, training = claimed(tmp_path, *LONG)
+    with pytest.raises(KeyboardInterrupt):
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, times=2))
+    assert not any("eval/length" in row for row in rows(tmp_path))
+    assert Checkpoints(run.files.checkpoints).latest().step == 19
+    assert resumed(run, monkeypatch)[-1]["step"] == 50
+
+
+def test_a_run_stopped_before_its_first_checkpoint_starts_again(tmp_path, monkeypatch):
+    whole, training = claimed(tmp_path / "whole", *LONG)
+    training.run(whole)
+    run, training = claimed(tmp_path / "run", *LONG)
+    with pytest.raises(KeyboardInterrupt):
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, times=2))
+    assert run.recorded_state == "stopped"
+    assert not run.files.checkpoints.exists()
+    assert resumed(run, monkeypatch) == rows(whole.folder)
+
+
+def test_the_first_reason_counts_and_a_second_signal_interrupts():
+    with StopRequest() as stop:
+        stop(ValueError("an environment broke"))
+        os.kill(os.getpid(), signal.SIGINT)
+        assert str(stop.reason) == "an environment broke"
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
