@@ -136,10 +136,13 @@ class Console(Tracker):
         return (self._step - step) / max(time.monotonic() - then, 1e-9)
 
     def _status(self, width: int = 1000) -> str:
-        """Return as many fields as fit into the width."""
-        status = f"step {self._step:,}/{self._total:,}  {self._rate:,.0f}/s"
+        """Return as many fields as fit into the width; the total and the speed make room for the first three."""
         fields = [f"evaluating {self._evaluating:.0%}"] if self._evaluating is not None else []
         fields += [f"{label} {_shown(self._latest[name])}" for label, name in FIELDS.items() if name in self._latest]
+        step = f"step {self._step:,}"
+        room = width - sum(len(field) + 2 for field in fields[:3])
+        heads = [f"{step}/{self._total:,}  {self._rate:,.0f}/s", f"{step}  {self._rate:,.0f}/s", step]
+        status = next((head for head in heads if len(head) <= room), step)
         for field in fields:
             if len(status) + len(field) + 2 > width:
                 break

@@ -104,7 +104,7 @@ def restore(run: Run, config: Config, load: Callable[[Training, Checkpoint], Non
         except FileNotFoundError:  # a running process replaced it
             continue
         if checkpoint is None:
-            missing = not any(run.files.checkpoints.glob("*"))
+            missing = not Checkpoints(run.files.checkpoints).paths
             reason = "none was written, or they were removed" if missing else "all are damaged"
             raise UsageError(f"{run.shown} has no usable checkpoint: {reason}")
         try:
@@ -142,10 +142,11 @@ def _load(training: Training, checkpoint: Checkpoint) -> None:
 
 
 def _stopped_before_first_checkpoint(run: Run, config: Config) -> bool:
+    """Return whether no checkpoint was completed yet; files of one that was being written do not count."""
     first = config.checkpoint.every
-    if first is None or run.recorded_state == "finished" or any(run.files.checkpoints.glob("*")):
+    if first is None or run.recorded_state == "finished" or Checkpoints(run.files.checkpoints).paths:
         return False
-    return latest(run.folder, "step").get("step", 0) < first
+    return latest(run.folder, "step").get("step", 0) < first + config.num_envs  # metrics of its own step come first
 
 
 def _start_again(run: Run, config: Config, add_tracker: ExtraTracker | None) -> None:

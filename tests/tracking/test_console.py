@@ -78,6 +78,19 @@ def test_an_evaluation_is_shown_with_its_progress_and_counts_are_whole(tmp_path,
     assert "evaluating" not in shown._status()
 
 
+def test_the_total_and_the_speed_make_room_for_what_matters(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "threading", SimpleNamespace(Event=FourWaits, Thread=RunsWhenJoined))
+    monkeypatch.setattr(Console, "_rate", 13_934.0)
+    shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 900_000}), live=False)
+    shown.tick(106_275)
+    shown.log(106_275, {"train/return": 0.0, "train/bonus": 0.000327, "bonus/mse": 0.00214, "explore/states": 441})
+    assert shown._status(80) == "step 106,275/900,000  13,934/s  return 0  bonus 0.000327  error 0.00214"
+    assert shown._status(70) == "step 106,275  13,934/s  return 0  bonus 0.000327  error 0.00214"
+    assert shown._status(62) == "step 106,275  return 0  bonus 0.000327  error 0.00214"
+    assert shown._status(50) == "step 106,275  return 0  bonus 0.000327"
+    assert shown._status(5) == "step 106,275"
+
+
 def test_a_live_line_on_a_terminal_leaves_one_line(tmp_path, caplog, capsys):
     caplog.set_level(logging.INFO)
     shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10}), live=True)

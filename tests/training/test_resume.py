@@ -235,6 +235,18 @@ def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path, monkeypatch, 
         resumed(run, monkeypatch)
 
 
+def test_a_run_killed_while_it_wrote_its_first_checkpoint_starts_again(tmp_path, monkeypatch):
+    """The metrics of the checkpoint's step are there, the checkpoint is not."""
+    overrides = (*GRID, "bonus=none", "steps=80", "eval.every=25", "checkpoint.every=50")
+    broken, whole = both(tmp_path, monkeypatch, 51, *overrides)
+    broken.write_summary("running", 0, 0.0, {})
+    assert rows(broken.folder)[-1]["step"] == 50
+    (manifest,) = broken.files.checkpoints.glob("*.json")
+    manifest.unlink()
+    assert any(broken.files.checkpoints.iterdir())
+    assert resumed(broken, monkeypatch) == rows(whole.folder)
+
+
 def test_folders_that_hold_no_run(tmp_path):
     with pytest.raises(UsageError, match=r"is not a run folder: it has no summary\.json"):
         Run.open(tmp_path)
