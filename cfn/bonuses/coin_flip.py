@@ -9,7 +9,7 @@ mean of their coins as the target and their number as the weight.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +18,7 @@ from annotated_types import Ge, Len
 from torch import Tensor, nn
 
 from cfn import seeding
+from cfn.bonuses import flips as coin_flips
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_floor import CoinTally
 from cfn.bonuses.visits import Visits
@@ -62,8 +63,9 @@ class CoinFlipBonus(Bonus):
         alpha: Weight of 1 / (n_updates + 1) against |f(s)|^2 / d in the priority (Eq. 6).
         prioritize: Whether to sample by priority or uniformly.
         prior: Whether to add the random prior, which initialises the bonus of new states near 1 (Section 3.5.2).
-        flips: Distribution of the coins: `rademacher`; `gaussian`, which has more variance (Appendix A); or `zero`, the
-            control in which only the prior remains (Appendix E.2).
+        flips: Distribution of the coins: `rademacher`; `balanced`, coins nearly orthogonal to f(s), which make the
+            count less noisy; `gaussian`, which has more variance (Appendix A); or `zero`, the control in which only
+            the prior remains (Appendix E.2).
         channels: Channels of the three convolutions, for images.
         hidden: Sizes of the hidden layers, for vectors.
     """
@@ -86,7 +88,7 @@ class CoinFlipBonus(Bonus):
         alpha: Probability = 0.5,
         prioritize: bool = True,
         prior: bool = True,
-        flips: Literal["rademacher", "gaussian", "zero"] = "rademacher",
+        flips: coin_flips.Flips = "rademacher",
         channels: Annotated[Sequence[Positive], Len(3, 3)] = networks.CHANNELS,
         hidden: Sequence[Annotated[int, Ge(1)]] = networks.HIDDEN,
     ) -> None:
@@ -100,7 +102,7 @@ class CoinFlipBonus(Bonus):
             )
         shape, dtype = observation_space.shape or (), observation_space.dtype
         frame = FrameStore.bytes_of(shape, dtype) + 4 * d * prior
-        entry = CoinReplay.bytes_of(d, flips == "rademacher")
+        entry = CoinReplay.bytes_of(d, coin_flips.are_coins(flips))
         self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
@@ -114,7 +116,7 @@ class CoinFlipBonus(Bonus):
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
         store.keep_features(d if prior else 0)
-        self._replay = CoinReplay(capacity, d, store, flips == "rademacher", prioritize, alpha, owned)
+        self._replay = CoinReplay(capacity, d, store, coin_flips.are_coins(flips), prioritize, alpha, owned)
         self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
         self._prior_stats = RunningStats((d,), PRIOR_INITIAL_VARIANCE)
         self._bonus_stats = RunningStats()
@@ -132,14 +134,15 @@ class CoinFlipBonus(Bonus):
         frames = self._replay.frames
         slots = np.array([frames.put(observation) for observation in observations], np.int32)
         features = frames.features[slots] = self._with_prior(observations, frames.features[slots])
-        rewards = np.zeros(len(observations))
+        rewards, predictions = np.zeros(len(observations)), np.zeros((len(observations), self._d), np.float32)
         if self._begun:
             with torch.inference_mode():
-                novelty = _root_mean_square(self._f(observations, features))
-            rewards = self.scale * self._normalized(novelty)
+                output = self._f(observations, features)
+            predictions = output.float().cpu().numpy()
+            rewards = self.scale * self._normalized(_root_mean_square(output))
             if self._prior is not None:
                 self._prior_stats.update(features)
-        flips = self._flip(len(observations))
+        flips = coin_flips.draw(self._flips, self._rng, predictions)
         self._replay.add(slots, flips)
         if visits is not None and visits.states is not None:
             self._tally.add(visits.states, flips)
@@ -235,14 +238,6 @@ class CoinFlipBonus(Bonus):
         if self._prior is not None and (new := np.isnan(features[:, 0])).any():
             features[new] = self._prior(networks.to_tensor(observations[new], self._device)).cpu().numpy()
         return features
-
-    def _flip(self, count: int) -> Array:
-        shape = (count, self._d)
-        if self._flips == "rademacher":
-            return self._rng.integers(2, size=shape).astype(np.float32) * 2 - 1
-        return (
-            self._rng.standard_normal(shape, np.float32) if self._flips == "gaussian" else np.zeros(shape, np.float32)
-        )
 
     def _normalized(self, novelty: Array) -> Array:
         if not self.normalize:

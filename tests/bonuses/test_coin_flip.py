@@ -158,7 +158,9 @@ def test_asking_changes_nothing():
     assert all((before["net"][k] == after["net"][k]).all() for k in before["net"])
 
 
-@pytest.mark.parametrize(("flips", "square"), [("rademacher", 1.0), ("gaussian", 1.0), ("zero", 0.0)])
+@pytest.mark.parametrize(
+    ("flips", "square"), [("rademacher", 1.0), ("balanced", 1.0), ("gaussian", 1.0), ("zero", 0.0)]
+)
 def test_flips_are_drawn_as_asked(flips, square, monkeypatch):
     bonus, batches = CoinFlipBonus(VECTORS, flips=flips, **SMALL), []
     add = bonus._replay.add
@@ -168,9 +170,23 @@ def test_flips_are_drawn_as_asked(flips, square, monkeypatch):
     drawn = np.concatenate(batches)
     assert np.mean(drawn**2) == pytest.approx(square, abs=0.08)
     assert abs(drawn.mean()) < 0.08
-    if flips == "rademacher":
+    if flips in ("rademacher", "balanced"):
         assert set(np.unique(drawn)) == {-1.0, 1.0}
     assert bonus._replay.flips(np.array([399]))[0] == pytest.approx(drawn[399])
+
+
+@KINDS
+def test_balanced_coins_are_orthogonal_to_what_the_network_answers(space, look):
+    bonus = trained(space, look, flips="balanced", d=20)
+    overlaps = []
+    for n in range(40):
+        state = look(n % 12)[None]
+        with torch.inference_mode():
+            answer = bonus._f(state, bonus._prior_features(state)).numpy()[0]
+        bonus.observe(state)
+        coins = bonus._replay.flips(np.array([(bonus._replay._added - 1) % SMALL["capacity"]]))[0]
+        overlaps.append(float(coins @ answer) / np.linalg.norm(answer))
+    assert np.sqrt(np.mean(np.square(overlaps))) < 0.1, "independent coins: 1"
 
 
 def test_frames_are_stored_once():
