@@ -29,7 +29,7 @@ from cfn.nn.device import Measured, number, send
 from cfn.nn.optim import RMSProp
 from cfn.nn.prefetch import Prefetcher
 from cfn.nn.running_stats import RunningStats
-from cfn.replay.coins import CoinBatch, CoinReplay
+from cfn.replay.coins import CoinBatch, CoinReplay, Eviction
 from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.types import Array, Metrics, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
@@ -68,6 +68,8 @@ class CoinFlipBonus(Bonus):
             the prior remains (Appendix E.2).
         channels: Channels of the three convolutions, for images.
         hidden: Sizes of the hidden layers, for vectors.
+        eviction: Visits that a full replay buffer discards: the oldest (`fifo`), or preferably those of states with
+            little novelty (`novelty`, the "forgetting" that the paper leaves to future work).
     """
 
     def __init__(
@@ -91,7 +93,12 @@ class CoinFlipBonus(Bonus):
         flips: coin_flips.Flips = "rademacher",
         channels: Annotated[Sequence[Positive], Len(3, 3)] = networks.CHANNELS,
         hidden: Sequence[Annotated[int, Ge(1)]] = networks.HIDDEN,
+        eviction: Eviction = "fifo",
     ) -> None:
+        if eviction == "novelty" and not prioritize:
+            raise BadValueError(
+                "eviction", "novelty is known from the priorities: set prioritize=true, or eviction=fifo"
+            )
         if capacity < batch_size:
             raise BadValueError(
                 "capacity", f"{capacity} states cannot fill a batch of batch_size={batch_size}: choose more"
@@ -102,7 +109,7 @@ class CoinFlipBonus(Bonus):
             )
         shape, dtype = observation_space.shape or (), observation_space.dtype
         frame = FrameStore.bytes_of(shape, dtype) + 4 * d * prior
-        entry = CoinReplay.bytes_of(d, coin_flips.are_coins(flips))
+        entry = CoinReplay.bytes_of(d, coin_flips.are_coins(flips), eviction)
         self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
@@ -116,7 +123,8 @@ class CoinFlipBonus(Bonus):
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
         store.keep_features(d if prior else 0)
-        self._replay = CoinReplay(capacity, d, store, coin_flips.are_coins(flips), prioritize, alpha, owned)
+        coins = coin_flips.are_coins(flips)
+        self._replay = CoinReplay(capacity, d, store, coins, prioritize, alpha, owned, eviction, self._rng)
         self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
         self._prior_stats = RunningStats((d,), PRIOR_INITIAL_VARIANCE)
         self._bonus_stats = RunningStats()

@@ -43,7 +43,7 @@ def geometric_mean(values: Array) -> float:
 
 
 def settled(ratios: Array, tolerance: float = 0.2, share: float = 0.9) -> int | None:
-    """Return the first index whose ratio is within the tolerance of 1, as are most ratios after it; None: there is none.
+    """Return the first index whose ratio is within the tolerance of 1, as are most ratios after it; None: no index.
 
     Args:
         ratios: Ratios in order of time.

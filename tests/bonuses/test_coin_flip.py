@@ -237,9 +237,12 @@ def test_the_same_seed_gives_the_same_bonus():
 
 
 @KINDS
-def test_its_state_can_be_saved(space, look):
-    one = trained(space, look, normalize=True)
-    other = CoinFlipBonus(space, seed=99, **{**SMALL, "normalize": True})
+@pytest.mark.parametrize(
+    "keys", [{}, {"flips": "balanced", "eviction": "novelty", "capacity": 70}], ids=["paper", "own"]
+)
+def test_its_state_can_be_saved(space, look, keys):
+    one = trained(space, look, normalize=True, **keys)
+    other = CoinFlipBonus(space, seed=99, **{**SMALL, "normalize": True, **keys})
     other.load_state_dict(copy.deepcopy(one.state_dict()))
     for n in range(30):
         rewards = [bonus.observe(look(n % 15)[None])[0] for bonus in (one, other)]
@@ -253,6 +256,8 @@ def test_impossible_values_are_refused():
         CoinFlipBonus(IMAGES, capacity=10, batch_size=11)
     with pytest.raises(BadValueError, match="never reach min_size=200"):
         CoinFlipBonus(IMAGES, capacity=100, batch_size=11, min_size=200)
+    with pytest.raises(BadValueError, match="eviction: novelty is known from the priorities"):
+        CoinFlipBonus(IMAGES, eviction="novelty", prioritize=False)
     with pytest.raises(UsageError, match="neither images"):
         CoinFlipBonus(gym.spaces.Discrete(3))
     bonus = CoinFlipBonus(VECTORS, **SMALL)
