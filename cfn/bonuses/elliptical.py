@@ -103,12 +103,13 @@ class RandomFeatures:
 
     def __init__(self, space: gym.Space[Any], size: int, seed: int, device: torch.device) -> None:
         self._device = device
+        self._body: torch.nn.Module = torch.nn.Identity()
         rng = seeding.generator(seed, "features")
         if shape := networks.image_shape(space):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 body, outputs = networks.convolutions(shape)
-            self._body: torch.nn.Module = networks.orthogonal(body).to(device)
+                self._body = networks.orthogonal(body).to(device)
             terms = min(TERMS, outputs)
             columns = np.stack([rng.choice(outputs, terms, replace=False) for _ in range(size)]).ravel()
             weights = rng.standard_normal(size * terms).astype(np.float32)
@@ -116,7 +117,6 @@ class RandomFeatures:
             self._weights: Any = sparse.csr_matrix((weights, columns, rows), shape=(size, outputs))
             self._biases = np.zeros(size, np.float32)
         elif length := networks.vector_size(space):
-            self._body = torch.nn.Identity()
             self._weights = rng.standard_normal((size, length)).astype(np.float32)
             self._biases = rng.standard_normal(size).astype(np.float32)
         else:

@@ -82,6 +82,14 @@ def test_its_state_can_be_saved(space, look):
         assert rewards[0] == rewards[1]
 
 
+@KINDS
+def test_the_same_seed_gives_the_same_features(space, look):
+    state = look(3)[None]
+    one, same, other = (EllipticalBonus(space, seed=seed, features=64)._features(state) for seed in (3, 3, 4))
+    assert (one == same).all()
+    assert (one != other).any()
+
+
 def test_asking_changes_nothing():
     bonus = visited(VECTORS, lambda n: np.random.default_rng(n).uniform(-1, 1, 5), range(70))
     before = copy.deepcopy(bonus.state_dict())
