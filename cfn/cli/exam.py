@@ -67,16 +67,16 @@ def run(arguments: list[str]) -> None:
     if options.list:
         _list_questions()
         return
-    own, overrides = _own_keys(options.overrides)
+    own, overrides = own_keys(options.overrides)
     names = require_questions(own["questions"])
     loader = config_loader(options.config_dir)
     jobs = combinations(OverridesParser.create(config_loader=loader).parse_overrides(overrides))
     if len(jobs) > 1 and not options.multirun:
         raise UsageError("several values are several exams: add -m")
     composed = [loader.load_configuration("exam", job, RunMode.RUN) for job in jobs]
-    checked = [_checked(each) for each in composed]  # all, before the first exam begins
-    folder = options.out or Path(checked[0][0].outputs) / "exam" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    for job, (config, bonus) in zip(jobs, checked, strict=True):
+    exams = [checked(each) for each in composed]  # all, before the first exam begins
+    folder = options.out or Path(exams[0][0].outputs) / "exam" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    for job, (config, bonus) in zip(jobs, exams, strict=True):
         _sit(config, bonus, names, own["preset"], job, folder)
     results, problems = read_exams([folder])
     print_problems(problems)
@@ -124,7 +124,7 @@ def _sit(
     print(f"  {seconds:.0f} s, {path}", flush=True)
 
 
-def _own_keys(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def own_keys(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Split the keys `questions` and `preset` from the overrides: their commas are not a sweep."""
     from cfn.exam.sizes import PRESETS
 
@@ -143,7 +143,7 @@ def _own_keys(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     return own, overrides
 
 
-def _checked(composed: DictConfig) -> tuple[ExamConfig, schema.Component]:
+def checked(composed: DictConfig) -> tuple[ExamConfig, schema.Component]:
     """Return the checked config and the bonus of one exam."""
     choices = composed.hydra.runtime.choices
     config = without_hydra(composed)
