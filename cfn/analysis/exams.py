@@ -19,7 +19,7 @@ HEADLINES = {
     "order": ("difference", "difference"),
     "noise": ("exponent", "exponent"),
     "scale": ("factor", "factor"),
-    "cost": ("visit_ms", "ms per visit"),
+    "cost": ("visit_ms", "CPU ms per visit"),
 }
 """Main number of each question, and its name in the table."""
 MISSING = "no number"

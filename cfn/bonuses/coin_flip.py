@@ -21,9 +21,10 @@ from cfn import seeding
 from cfn.bonuses import flips as coin_flips
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_floor import CoinTally
+from cfn.bonuses.rewards import normalized, require_finite
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
-from cfn.errors import BadValueError, UsageError
+from cfn.errors import BadValueError
 from cfn.nn import memory_limits, networks
 from cfn.nn.device import Measured, number, send
 from cfn.nn.optim import RMSProp
@@ -137,8 +138,7 @@ class CoinFlipBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return scaled B(s_t), then update the prior's statistics and store flips (lines 11 to 15 of Algorithm 1)."""
-        if observations.dtype != np.uint8 and not np.isfinite(observations).all():
-            raise UsageError("an observation has NaN or infinity, which no bonus can learn from: fix the environment")
+        require_finite(observations)
         frames = self._replay.frames
         slots = np.array([frames.put(observation) for observation in observations], np.int32)
         features = frames.features[slots] = self._with_prior(observations, frames.features[slots])
@@ -147,7 +147,8 @@ class CoinFlipBonus(Bonus):
             with torch.inference_mode():
                 output = self._f(observations, features)
             predictions = output.float().cpu().numpy()
-            rewards = self.scale * self._normalized(_root_mean_square(output))
+            novelty = _root_mean_square(output)
+            rewards = self.scale * (normalized(novelty, self._bonus_stats) if self.normalize else novelty)
             if self._prior is not None:
                 self._prior_stats.update(features)
         flips = coin_flips.draw(self._flips, self._rng, predictions)
@@ -246,13 +247,6 @@ class CoinFlipBonus(Bonus):
         if self._prior is not None and (new := np.isnan(features[:, 0])).any():
             features[new] = self._prior(networks.to_tensor(observations[new], self._device)).cpu().numpy()
         return features
-
-    def _normalized(self, novelty: Array) -> Array:
-        if not self.normalize:
-            return novelty
-        self._bonus_stats.update(novelty)
-        normalized: Array = (novelty - self._bonus_stats.mean) / self._bonus_stats.variance
-        return normalized
 
 
 def coin_flip_net(

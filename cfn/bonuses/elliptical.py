@@ -22,8 +22,8 @@ from scipy import sparse
 from cfn import seeding
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.inverse_gram import InverseGram
+from cfn.bonuses.rewards import normalized, require_finite
 from cfn.bonuses.visits import Visits
-from cfn.errors import UsageError
 from cfn.nn import networks
 from cfn.nn.running_stats import RunningStats
 from cfn.types import Array, NonNegativeFloat, Positive, PositiveFloat, State
@@ -63,14 +63,10 @@ class EllipticalBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Count the visits, and return their scaled bonuses."""
-        if observations.dtype != np.uint8 and not np.isfinite(observations).all():
-            raise UsageError("an observation has NaN or infinity, which no bonus can learn from: fix the environment")
+        require_finite(observations)
         before = self._inverse.add(self._features(observations))
         novelty = np.sqrt(before / (1 + before))  # the current visit included
-        if self.normalize:
-            self._bonus_stats.update(novelty)
-            novelty = (novelty - self._bonus_stats.mean) / self._bonus_stats.variance
-        rewards: Array = self.scale * novelty
+        rewards: Array = self.scale * (normalized(novelty, self._bonus_stats) if self.normalize else novelty)
         return rewards
 
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:

@@ -74,7 +74,7 @@ QUESTIONS = {
             "cost",
             "What does a visit cost in time and memory?",
             "visit_ms",
-            "milliseconds per visit with its updates",
+            "CPU milliseconds per visit with its updates",
             "none",
             learning.cost,
         ),

@@ -120,7 +120,7 @@ def draw_cost(axes: Axes, results: Results) -> None:
         means = [np.mean([r["numbers"][f"{part}_ms_{size}"] or 0 for r in results]) for size in sizes]
         axes.bar(np.arange(len(sizes)) + shift, means, 0.4, color=colour, alpha=0.7, label=part)
     axes.set_xticks(range(len(sizes)), [f"{int(size):,}" for size in sizes])
-    decorate(axes, "distinct states", "milliseconds", "cost")
+    decorate(axes, "distinct states", "CPU milliseconds", "cost")
     axes.legend(fontsize=7, frameon=False)
 
 
