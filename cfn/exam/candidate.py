@@ -73,6 +73,8 @@ class Candidate:
 
     def __init__(self, make: Maker, stream: Stream, seed: int, **keys: Any) -> None:
         self.bonus = make(stream.space, seeding.integer(seed, "exam", stream.name), **keys)
+        if self.bonus.counts_actions:
+            raise FaultError("the exam asks about states, but the bonus counts state-action pairs: set bonus.of=state")
         self.stream = stream
         self._noise = seeding.generator(seed, "exam", "looks", stream.name)
         self.visits = 0

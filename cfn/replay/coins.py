@@ -19,18 +19,18 @@ Eviction = Literal["fifo", "novelty"]
 
 
 class CoinBatch(NamedTuple):
-    """Entries sampled from the buffer, grouped by frame.
+    """Entries sampled from the buffer, grouped by frame, or by frame and action.
 
     Attributes:
         entries: Positions of the sampled entries in the ring, for `update_priorities`.
-        slots: Slots of the distinct frames.
+        slots: Keys of the groups: the slot of the frame; with actions, slot * number of actions + action.
         inverse: Index into `slots`, for each entry.
-        repeats: Number of entries of each distinct frame.
-        mean_flips: Mean flips over the entries of each distinct frame.
+        repeats: Number of entries of each group.
+        mean_flips: Mean flips over the entries of each group.
         flips_square: Mean of the squared flips, over entries and coins (1 for coins).
         drawn: Number of entries ever added to the buffer, at the time of sampling.
-        frames: Distinct frames.
-        features: Features of the distinct frames, from the frame store.
+        frames: Frame of each group.
+        features: Features of these frames, from the frame store.
     """
 
     entries: Array
@@ -62,6 +62,7 @@ class CoinReplay:
         owns_frames: Whether the frame store belongs to this buffer alone and is saved with it.
         eviction: Entries that a full buffer discards; `novelty` needs priorities.
         rng: Source of randomness of the eviction by novelty; its owner saves it.
+        actions: Number of actions, to count state-action pairs; 1: states are counted.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class CoinReplay:
         owns_frames: bool = False,
         eviction: Eviction = "fifo",
         rng: np.random.Generator | None = None,
+        actions: int = 1,
     ) -> None:
         self.frames, self._owns_frames = frames, owns_frames
         self._capacity, self._d, self._coins = capacity, d, coins
@@ -84,6 +86,8 @@ class CoinReplay:
             np.zeros((capacity, -(-d // 8)), np.uint8) if coins else np.zeros((capacity, d), np.float32)
         )
         self._updates = np.zeros(capacity, np.uint32)
+        self._num_actions = actions
+        self._actions = np.zeros(capacity if actions > 1 else 0, np.int32)
         self._tree = SumTree(capacity)
         self._added = 0
         self._rng = rng if eviction == "novelty" else None
@@ -97,18 +101,21 @@ class CoinReplay:
     def __len__(self) -> int:
         return min(self._added, self._capacity)
 
-    def add(self, slots: Array, flips: Array) -> None:
+    def add(self, slots: Array, flips: Array, actions: Array | None = None) -> None:
         """Add an entry per slot, overwriting the oldest entries of a full buffer and releasing their frames.
 
-        The buffer takes the caller's references to the frames.
+        The buffer takes the caller's references to the frames. Actions are needed to count state-action pairs.
         """
-        for slot, flip in zip(slots, flips, strict=True):
+        for row, (slot, flip) in enumerate(zip(slots, flips, strict=True)):
             entry = self._next_entry()
             if self._added >= self._capacity:
                 self.frames.release(self._slots[entry : entry + 1])
             self._slots[entry] = slot
             self._flips[entry] = np.packbits(flip > 0) if self._coins else flip
             self._updates[entry] = 0
+            if self._num_actions > 1:
+                assert actions is not None
+                self._actions[entry] = actions[row]
             self._tree[np.array([entry])] = np.array([NEW_PRIORITY])
             if self._rng is not None:
                 self._born[entry] = self._added
@@ -124,14 +131,18 @@ class CoinReplay:
     def sample(self, count: int, rng: np.random.Generator) -> CoinBatch:
         """Sample entries with replacement, in proportion to their priorities or uniformly."""
         entries = self._tree.sample(count, rng) if self._prioritize else rng.integers(len(self), size=count)
-        slots, inverse, repeats = np.unique(self._slots[entries], return_inverse=True, return_counts=True)
+        keys = self._slots[entries]
+        if self._num_actions > 1:
+            keys = keys * self._num_actions + self._actions[entries]
+        keys, inverse, repeats = np.unique(keys, return_inverse=True, return_counts=True)
+        slots = keys // self._num_actions
         flips = self.flips(entries)
         order = np.argsort(inverse, kind="stable")
         sums = np.add.reduceat(flips[order], np.cumsum(repeats) - repeats, axis=0)
         square = 1.0 if self._coins else float(np.mean(flips**2))
         return CoinBatch(
             entries,
-            slots,
+            keys,
             inverse,
             repeats,
             sums / repeats[:, None].astype(np.float32),
@@ -187,6 +198,7 @@ class CoinReplay:
             "added": self._added,
             **self._tree.state_dict(size),
             **({"born": self._born[:size]} if self._rng else {}),
+            **({"actions": self._actions[:size]} if self._num_actions > 1 else {}),
             **({"frames": self.frames.state_dict()} if self._owns_frames else {}),
         }
 
@@ -199,5 +211,7 @@ class CoinReplay:
         self._tree.load_state_dict(state)
         if self._rng is not None:
             self._born[:size] = state["born"]
+        if self._num_actions > 1:
+            self._actions[:size] = state["actions"]
         if self._owns_frames:
             self.frames.load_state_dict(state["frames"])

@@ -164,7 +164,9 @@ def test_asking_changes_nothing():
 def test_flips_are_drawn_as_asked(flips, square, monkeypatch):
     bonus, batches = CoinFlipBonus(VECTORS, flips=flips, **SMALL), []
     add = bonus._replay.add
-    monkeypatch.setattr(bonus._replay, "add", lambda slots, flips: (batches.append(flips), add(slots, flips)))
+    monkeypatch.setattr(
+        bonus._replay, "add", lambda slots, flips, *rest: (batches.append(flips), add(slots, flips, *rest))
+    )
     for n in range(400):
         bonus.observe(vector(n)[None])
     drawn = np.concatenate(batches)
@@ -249,6 +251,51 @@ def test_its_state_can_be_saved(space, look, keys):
         losses = [bonus.update()["bonus/loss"] for bonus in (one, other)]
         assert rewards[0] == rewards[1]
         assert losses[0] == losses[1]
+
+
+ACTIONS = gym.spaces.Discrete(3)
+
+
+@KINDS
+@pytest.mark.thorough
+def test_it_counts_state_action_pairs(space, look):
+    bonus = CoinFlipBonus(
+        space, seed=0, batch_size=128, capacity=1000, min_size=10, lr=1e-3, of="state_action", action_space=ACTIONS
+    )
+    counts = {(n, a): 4 ** ((n + a) % 4) for n in range(4) for a in range(3)}
+    visits = [pair for pair, count in counts.items() for _ in range(count)]
+    np.random.default_rng(0).shuffle(visits)
+    for n, action in visits:
+        bonus.observe(look(int(n))[None], Visits([(int(n),)], np.array([action])))
+        bonus.update()
+    for _ in range(400):
+        bonus.update()
+    pairs, true = list(counts), np.array(list(counts.values())) ** -0.5
+    predicted = bonus.novelty(np.stack([look(n) for n, _ in pairs]), pairs)
+    assert np.corrcoef(predicted, true)[0, 1] > 0.95
+    floor = bonus.report(pairs, np.array(list(counts.values())))["bonus/floor_mse"]
+    assert np.mean((predicted - true) ** 2) < floor + 0.01, "each pair has coins of its own"
+    of_state = bonus.novelty(look(0)[None])[0]
+    assert of_state == pytest.approx(predicted[:3].mean(), abs=0.01), "without an action, the mean over actions"
+
+
+def test_pairs_are_saved_and_need_discrete_actions():
+    keys = {**SMALL, "of": "state_action", "action_space": ACTIONS}
+    one, other = (CoinFlipBonus(IMAGES, seed=seed, **keys) for seed in (1, 2))
+    visits = [(n % 7, n % 3) for n in range(60)]
+    for n, action in visits:
+        one.observe(image(n)[None], Visits(actions=np.array([action])))
+        one.update()
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    for n, action in visits:
+        rewards = [bonus.observe(image(n)[None], Visits(actions=np.array([action])))[0] for bonus in (one, other)]
+        losses = [bonus.update()["bonus/loss"] for bonus in (one, other)]
+        assert rewards[0] == rewards[1]
+        assert losses[0] == losses[1]
+    with pytest.raises(UsageError, match="bonus=cfn needs `actions` of each visit"):
+        one.observe(image(0)[None])
+    with pytest.raises(BadValueError, match="of: state_action needs discrete actions, not Box"):
+        CoinFlipBonus(IMAGES, of="state_action", action_space=gym.spaces.Box(-1, 1, (2,)))
 
 
 def test_impossible_values_are_refused():

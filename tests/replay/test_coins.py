@@ -131,6 +131,26 @@ def test_a_state_that_holds_another_number_of_entries_is_refused():
         filled(entries=0)[0].load_state_dict(state | {"added": 9})
 
 
+def test_entries_are_grouped_by_frame_and_action():
+    rng, store = np.random.default_rng(0), FrameStore((1,), np.int64)
+    replay, record = CoinReplay(50, 4, store, actions=3), []
+    for _ in range(40):
+        number, action = int(rng.integers(5)), int(rng.integers(3))
+        flips = rng.integers(2, size=(1, 4)).astype(np.float32) * 2 - 1
+        replay.add(np.array([store.put(np.array([number]))]), flips, np.array([action]))
+        record.append((number, action, flips[0]))
+    batch = replay.sample(64, np.random.default_rng(1))
+    for k, key in enumerate(batch.slots.tolist()):
+        pair = (int(batch.frames[k][0]), key % 3)
+        members = batch.entries[batch.inverse == k]
+        assert all(record[entry][:2] == pair for entry in members)
+        assert batch.mean_flips[k] == pytest.approx(np.mean([record[e][2] for e in members], axis=0), abs=1e-6)
+    other = CoinReplay(50, 4, store, actions=3)
+    other.load_state_dict(copy.deepcopy(replay.state_dict()))
+    again = other.sample(64, np.random.default_rng(1))
+    assert (again.slots == batch.slots).all()
+
+
 def by_novelty(capacity, seed=5):
     store = FrameStore((1,), np.int64)
     return CoinReplay(capacity, 4, store, eviction="novelty", rng=np.random.default_rng(seed))

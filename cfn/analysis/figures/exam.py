@@ -48,7 +48,7 @@ def draw_counts(axes: Axes, results: Results) -> None:
     _truth(axes, counts)
     _log_log(axes, bonuses)
     decorate(axes, "visits N", "bonus B", "counts")
-    axes.legend(fontsize=7, frameon=False, markerscale=3)
+    axes.legend(loc="upper right", fontsize=7, frameon=False, markerscale=3)
 
 
 def draw_powers(title: str) -> Callable[[Axes, Results], None]:
@@ -72,7 +72,7 @@ def draw_unseen(axes: Axes, results: Results) -> None:
     for colour, key in ((BONUS, "seen"), (OTHER, "unseen")):
         _histogram(axes, [result["data"][key] for result in results], color=colour, label=key, density=True)
     decorate(axes, "bonus B", "density of states", "unseen")
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(loc="upper right", fontsize=7, frameon=False)
 
 
 def draw_speed(axes: Axes, results: Results) -> None:
@@ -93,7 +93,7 @@ def draw_memory(axes: Axes, results: Results) -> None:
         axes.axhline(result["data"]["truth"], color=TRUTH, linewidth=1, linestyle="--")
     axes.set_ylim(bottom=0)
     decorate(axes, "time (eighths)", "bonus B", "memory")
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(loc="upper right", fontsize=7, frameon=False)
 
 
 def draw_order(axes: Axes, results: Results) -> None:
@@ -121,7 +121,7 @@ def draw_cost(axes: Axes, results: Results) -> None:
         axes.bar(np.arange(len(sizes)) + shift, means, 0.4, color=colour, alpha=0.7, label=part)
     axes.set_xticks(range(len(sizes)), [f"{int(size):,}" for size in sizes])
     decorate(axes, "distinct states", "CPU milliseconds", "cost")
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(loc="upper right", fontsize=7, frameon=False)
 
 
 PANELS: dict[str, Callable[[Axes, Results], None]] = {
