@@ -119,9 +119,9 @@ def cost(paper: Paper) -> Answer:
     candidate = paper.candidate(streams.Stream("cost", space, look, []))
     numbers: dict[str, float | None] = {}
     started = time.perf_counter()
-    seen, bytes_before = 0, 0
+    seen = 0
     for distinct in paper.sizes.distinct:
-        names = ("observe_ms", "update_ms", "state_bytes")
+        names = ("observe_ms", "update_ms", "state_bytes", "total_bytes")
         if time.perf_counter() - started > MAX_SECONDS:
             numbers |= {f"{name}_{distinct}": None for name in names}
             continue
@@ -130,9 +130,10 @@ def cost(paper: Paper) -> Answer:
         bytes_before = _bytes(candidate.bonus.state_dict())
         candidate.see(range(half, distinct - TIMED))
         observe, update = _timed(candidate, range(distinct - TIMED, distinct))
-        grown = (_bytes(candidate.bonus.state_dict()) - bytes_before) / (distinct - half)
+        total = _bytes(candidate.bonus.state_dict())
+        grown = max(total - bytes_before, 0) / (distinct - half)
         seen = distinct
-        numbers |= dict(zip((f"{name}_{distinct}" for name in names), (observe, update, grown), strict=True))
+        numbers |= dict(zip((f"{name}_{distinct}" for name in names), (observe, update, grown, total), strict=True))
     last = [value for key, value in numbers.items() if key.startswith("observe_ms") and value is not None][-1]
     updates = [value for key, value in numbers.items() if key.startswith("update_ms") and value is not None]
     numbers["visit_ms"] = last + updates[-1] / candidate.bonus.update_period
