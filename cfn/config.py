@@ -31,7 +31,7 @@ QUOTE = """(a value with spaces, commas or brackets needs quotes: "key='a, b'")"
 OFFERED = {
     "env": ("render_mode", "run_seed"),
     "agent": ("observation_space", "action_space", "seed", "device", "frames", "frame_stack", "num_envs", "steps"),
-    "bonus": ("observation_space", "seed", "device", "frames", "steps"),
+    "bonus": ("observation_space", "action_space", "seed", "device", "frames", "num_envs", "steps"),
     "tracker": ("run",),
 }
 """Arguments that the training loop passes to a constructor that names them. All its other arguments are config keys."""

@@ -93,7 +93,7 @@ def _joined(start: str, pairs: Sequence[str], separator: str, rest: str, limit: 
         limit: Largest number of letters.
     """
     for parts in (pairs, _without_repeated_groups(pairs)):
-        name = _safe(separator.join([start, *parts]))
+        name = safe(separator.join([start, *parts]))
         if len(name) <= limit:
             return name
     start, checksum = start[: limit // 2], f"{zlib.crc32(separator.join([start, *pairs]).encode()):08x}"
@@ -101,7 +101,7 @@ def _joined(start: str, pairs: Sequence[str], separator: str, rest: str, limit: 
     def with_some(kept: Sequence[str]) -> str:
         left_out = len(pairs) - len(kept)
         last = rest.format(left_out, "s" * (left_out != 1), checksum)
-        return separator.join([_safe(separator.join([start, *_without_repeated_groups(kept)])), last])
+        return separator.join([safe(separator.join([start, *_without_repeated_groups(kept)])), last])
 
     kept: list[str] = []
     for pair in pairs:
@@ -120,6 +120,6 @@ def _without_repeated_groups(pairs: Sequence[str]) -> list[str]:
     return shown
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Return a text without special characters of shells and file systems."""
     return re.sub(r"[^\w.=,/ +-]", "-", text)

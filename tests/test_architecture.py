@@ -10,7 +10,7 @@ import cfn
 ROOT = Path(cfn.__file__).parent
 BASE = ("__init__", "__version__", "errors", "types", "seeding", "naming", "schema", "config")
 PARTS = ("base", "nn", "runs", "checkpoints", "replay", "envs", "agents", "bonuses", "tracking", "training")
-PARTS += ("launch", "analysis", "cli", "__main__")
+PARTS += ("exam", "launch", "analysis", "cli", "__main__")
 MAY_IMPORT_ANALYSIS = ("cfn.analysis", "cfn.cli", "cfn.launch", "cfn.tracking.pictures")
 MODULES = {
     ".".join(("cfn", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -23,10 +23,13 @@ class Bonus(ABC):
     Attributes:
         update_period: Environment steps per call of `update`.
         full_bytes: Size of the full replay buffer, in bytes.
+        counts_actions: Whether the bonus counts state-action pairs; each true state that it is asked about then ends
+            with the action.
     """
 
     update_period: int = 1
     full_bytes: int = 0
+    counts_actions: bool = False
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:

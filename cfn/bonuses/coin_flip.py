@@ -18,17 +18,19 @@ from annotated_types import Ge, Len
 from torch import Tensor, nn
 
 from cfn import seeding
+from cfn.bonuses import flips as coin_flips
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_floor import CoinTally
+from cfn.bonuses.rewards import normalized, require_finite
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
-from cfn.errors import BadValueError, UsageError
+from cfn.errors import BadValueError
 from cfn.nn import memory_limits, networks
 from cfn.nn.device import Measured, number, send
 from cfn.nn.optim import RMSProp
 from cfn.nn.prefetch import Prefetcher
 from cfn.nn.running_stats import RunningStats
-from cfn.replay.coins import CoinBatch, CoinReplay
+from cfn.replay.coins import CoinBatch, CoinReplay, Eviction
 from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.types import Array, Metrics, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
@@ -62,10 +64,16 @@ class CoinFlipBonus(Bonus):
         alpha: Weight of 1 / (n_updates + 1) against |f(s)|^2 / d in the priority (Eq. 6).
         prioritize: Whether to sample by priority or uniformly.
         prior: Whether to add the random prior, which initialises the bonus of new states near 1 (Section 3.5.2).
-        flips: Distribution of the coins: `rademacher`; `gaussian`, which has more variance (Appendix A); or `zero`, the
-            control in which only the prior remains (Appendix E.2).
+        flips: Distribution of the coins: `rademacher`; `balanced`, coins nearly orthogonal to f(s), which make the
+            count less noisy; `gaussian`, which has more variance (Appendix A); or `zero`, the control in which only
+            the prior remains (Appendix E.2).
         channels: Channels of the three convolutions, for images.
         hidden: Sizes of the hidden layers, for vectors.
+        of: Whether to count states, or state-action pairs (`state_action`), for which the network has d outputs per
+            action. Needs discrete actions.
+        action_space: Actions, for `of: state_action`.
+        eviction: Visits that a full replay buffer discards: the oldest (`fifo`), or preferably those of states with
+            little novelty (`novelty`, the "forgetting" that the paper leaves to future work).
     """
 
     def __init__(
@@ -86,10 +94,20 @@ class CoinFlipBonus(Bonus):
         alpha: Probability = 0.5,
         prioritize: bool = True,
         prior: bool = True,
-        flips: Literal["rademacher", "gaussian", "zero"] = "rademacher",
+        flips: coin_flips.Flips = "rademacher",
         channels: Annotated[Sequence[Positive], Len(3, 3)] = networks.CHANNELS,
         hidden: Sequence[Annotated[int, Ge(1)]] = networks.HIDDEN,
+        eviction: Eviction = "fifo",
+        of: Literal["state", "state_action"] = "state",
+        action_space: gym.Space[Any] | None = None,
     ) -> None:
+        self.counts_actions = of == "state_action"
+        self._actions = _number_of_actions(action_space) if self.counts_actions else 1
+        outputs = d * self._actions
+        if eviction == "novelty" and not prioritize:
+            raise BadValueError(
+                "eviction", "novelty is known from the priorities: set prioritize=true, or eviction=fifo"
+            )
         if capacity < batch_size:
             raise BadValueError(
                 "capacity", f"{capacity} states cannot fill a batch of batch_size={batch_size}: choose more"
@@ -99,24 +117,28 @@ class CoinFlipBonus(Bonus):
                 "capacity", f"{capacity} states never reach min_size={min_size}, so learning cannot begin: choose more"
             )
         shape, dtype = observation_space.shape or (), observation_space.dtype
-        frame = FrameStore.bytes_of(shape, dtype) + 4 * d * prior
-        entry = CoinReplay.bytes_of(d, flips == "rademacher")
+        frame = FrameStore.bytes_of(shape, dtype) + 4 * outputs * prior
+        entry = CoinReplay.bytes_of(d, coin_flips.are_coins(flips), eviction)
         self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
         self._device = torch.device(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self._net = coin_flip_net(observation_space, d, channels, hidden).to(self._device)
-            self._prior = coin_flip_net(observation_space, d, channels, hidden).to(self._device) if prior else None
+            made = [coin_flip_net(observation_space, outputs, channels, hidden) for _ in range(1 + prior)]
+        self._net = made[0].to(self._device)
+        self._prior = made[1].to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
         self._rng = seeding.generator(seed, "coins")
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
-        store.keep_features(d if prior else 0)
-        self._replay = CoinReplay(capacity, d, store, flips == "rademacher", prioritize, alpha, owned)
+        store.keep_features(outputs if prior else 0)
+        coins = coin_flips.are_coins(flips)
+        self._replay = CoinReplay(
+            capacity, d, store, coins, prioritize, alpha, owned, eviction, self._rng, self._actions
+        )
         self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
-        self._prior_stats = RunningStats((d,), PRIOR_INITIAL_VARIANCE)
+        self._prior_stats = RunningStats((outputs,), PRIOR_INITIAL_VARIANCE)
         self._bonus_stats = RunningStats()
         self._tally = CoinTally(d)
 
@@ -127,31 +149,44 @@ class CoinFlipBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return scaled B(s_t), then update the prior's statistics and store flips (lines 11 to 15 of Algorithm 1)."""
-        if observations.dtype != np.uint8 and not np.isfinite(observations).all():
-            raise UsageError("an observation has NaN or infinity, which no bonus can learn from: fix the environment")
+        require_finite(observations)
+        actions = self._taken(visits, len(observations))
         frames = self._replay.frames
         slots = np.array([frames.put(observation) for observation in observations], np.int32)
         features = frames.features[slots] = self._with_prior(observations, frames.features[slots])
-        rewards = np.zeros(len(observations))
+        rewards, predictions = np.zeros(len(observations)), np.zeros((len(observations), self._d), np.float32)
         if self._begun:
             with torch.inference_mode():
-                novelty = _root_mean_square(self._f(observations, features))
-            rewards = self.scale * self._normalized(novelty)
+                output = self._f(observations, features, actions)
+            predictions = output.float().cpu().numpy()
+            novelty = _root_mean_square(output)
+            rewards = self.scale * (normalized(novelty, self._bonus_stats) if self.normalize else novelty)
             if self._prior is not None:
                 self._prior_stats.update(features)
-        flips = self._flip(len(observations))
-        self._replay.add(slots, flips)
-        if visits is not None and visits.states is not None:
-            self._tally.add(visits.states, flips)
+        flips = coin_flips.draw(self._flips, self._rng, predictions)
+        self._replay.add(slots, flips, actions)
+        if visits is not None and (states := visits.pairs if self.counts_actions else visits.states) is not None:
+            self._tally.add(states, flips)
         self._begun = self._begun or len(self._replay) >= self._min_size
         return rewards
 
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
-        """Return B(s) of Eq. 5; like the reward, it is 0 until learning begins."""
+        """Return B(s) of Eq. 5; like the reward, it is 0 until learning begins.
+
+        A bonus of state-action pairs returns B(s, a), with the action at the end of each true state; without true
+        states, the mean over all actions.
+        """
         if not self._begun:
             return np.zeros(len(observations), np.float32)
-        return _root_mean_square(self._f(observations, self._prior_features(observations)))
+        features = self._prior_features(observations)
+        if not self.counts_actions:
+            return _root_mean_square(self._f(observations, features))
+        if states is not None:
+            return _root_mean_square(self._f(observations, features, np.array([state[-1] for state in states])))
+        each = [self._f(observations, features, np.full(len(features), a)) for a in range(self._actions)]
+        mean: Array = np.mean([_root_mean_square(output) for output in each], axis=0)
+        return mean
 
     def report(self, states: Sequence[State], counts: Array) -> Metrics:
         """Return `bonus/floor_mse`, the error that a perfect network would have with these coins."""
@@ -162,7 +197,7 @@ class CoinFlipBonus(Bonus):
         if not self._begun:
             return {}
         batch = self._batches.take()
-        output = self._f(batch.frames, batch.features)
+        output = self._f(batch.frames, batch.features, batch.slots % self._actions)
         loss = self._loss(output, batch)
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -201,14 +236,24 @@ class CoinFlipBonus(Bonus):
         if "memory" in state:
             load_parts(self, MEMORIES, state["memory"])
 
-    def _f(self, observations: Array, features: Array) -> Tensor:
-        """Return f(s): the trained network's output plus the normalised prior, whose raw output is `features`."""
+    def _f(self, observations: Array, features: Array, actions: Array | None = None) -> Tensor:
+        """Return f(s), or f(s, a): the trained network plus the normalised prior, whose raw output is `features`."""
         output: Tensor = self._net(networks.to_tensor(observations, self._device))
-        if self._prior is None:
+        if self._prior is not None:
+            stats = self._prior_stats
+            prior = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
+            output = output + send(torch.from_numpy(prior).to(output.dtype), self._device)
+        if not self.counts_actions:
             return output
-        stats = self._prior_stats
-        prior = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
-        return output + send(torch.from_numpy(prior).to(output.dtype), self._device)
+        chosen = send(torch.from_numpy(np.asarray(actions, np.int64)), self._device)
+        return output.view(len(output), self._actions, self._d)[torch.arange(len(output)), chosen]
+
+    def _taken(self, visits: Visits | None, rows: int) -> Array:
+        """Return the actions of visits; zeros if states are counted."""
+        if not self.counts_actions:
+            return np.zeros(rows, np.int64)
+        (actions,) = (visits or Visits()).require("cfn", "actions")
+        return np.asarray(actions, np.int64)
 
     def _loss(self, output: Tensor, batch: CoinBatch) -> Tensor:
         """Return the mean of (c - f)^2 over entries and coins; k equal frames give k |mean c - f|^2 plus a constant."""
@@ -236,21 +281,6 @@ class CoinFlipBonus(Bonus):
             features[new] = self._prior(networks.to_tensor(observations[new], self._device)).cpu().numpy()
         return features
 
-    def _flip(self, count: int) -> Array:
-        shape = (count, self._d)
-        if self._flips == "rademacher":
-            return self._rng.integers(2, size=shape).astype(np.float32) * 2 - 1
-        return (
-            self._rng.standard_normal(shape, np.float32) if self._flips == "gaussian" else np.zeros(shape, np.float32)
-        )
-
-    def _normalized(self, novelty: Array) -> Array:
-        if not self.normalize:
-            return novelty
-        self._bonus_stats.update(novelty)
-        normalized: Array = (novelty - self._bonus_stats.mean) / self._bonus_stats.variance
-        return normalized
-
 
 def coin_flip_net(
     space: gym.Space[object],
@@ -267,6 +297,12 @@ def coin_flip_net(
     else:
         raise networks.unsupported(space)
     return networks.orthogonal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def _number_of_actions(space: gym.Space[Any] | None) -> int:
+    if not isinstance(space, gym.spaces.Discrete):
+        raise BadValueError("of", f"state_action needs discrete actions, not {space}: set of=state")
+    return int(space.n)
 
 
 def _root_mean_square(output: Tensor) -> Array:

@@ -32,6 +32,13 @@ class Visits:
     terminated: Array | None = None
     truncated: Array | None = None
 
+    @property
+    def pairs(self) -> list[State] | None:
+        """True states with the action taken at their end, for bonuses of state-action pairs; None without states."""
+        if self.states is None or self.actions is None:
+            return None
+        return [(*state, int(action)) for state, action in zip(self.states, self.actions, strict=True)]
+
     def require(self, bonus: str, *names: str) -> list[Any]:
         """Return the values of the named fields; raise `UsageError` if one is None.
 

@@ -7,19 +7,15 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from hydra import version
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 
 from cfn.cli.keys import GROUPS, Composition, Key, Section, first_sentence
 from cfn.config import CONF
 from cfn.errors import UsageError
 from cfn.launch.composed import AUTO, agents_by_kind, with_agent, with_agent_for, without_hydra
+from cfn.launch.composing import config_loader
 from cfn.launch.sweeper import combinations
 from cfn.schema import unknown_key
 
@@ -68,15 +64,7 @@ class Help:
     def __init__(self, overrides: Sequence[str], config_dir: str | None) -> None:
         self._folders = [CONF, *([Path(config_dir)] if config_dir else [])]
         self._width = min(max(shutil.get_terminal_size((110, 24)).columns, MIN_WIDTH), MAX_WIDTH)
-        search_path = create_config_search_path(str(CONF))
-        if config_dir:
-            if not Path(config_dir).is_dir():
-                raise UsageError(f"--config-dir {config_dir}: there is no such folder")
-            folder = f"file://{Path(config_dir).absolute()}"
-            search_path.prepend("command-line", folder, anchor=SearchPathQuery(provider="schema"))
-        version.setbase("1.3")
-        setup_globals()
-        self._loader = ConfigLoaderImpl(search_path)
+        self._loader = config_loader(config_dir)
         parsed = OverridesParser.create(config_loader=self._loader).parse_overrides(list(overrides))
         composed = self._loader.load_configuration("config", combinations(parsed)[0], RunMode.RUN)
         self._choices = composed.hydra.runtime.choices

@@ -1,6 +1,6 @@
 """Replay buffer B_c of the Coin Flip Network (Algorithm 1): one entry per visit, with its frame and its coin flips."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,21 +11,26 @@ from cfn.types import Array
 
 NEW_PRIORITY = 1.0
 """Priority of an entry that was never sampled: Eq. 6 for a state visited once."""
+CANDIDATES = 16
+"""Entries of which eviction by novelty discards the one with the lowest priority."""
+
+Eviction = Literal["fifo", "novelty"]
+"""Entries that a full buffer discards: the oldest, or preferably those of little novelty."""
 
 
 class CoinBatch(NamedTuple):
-    """Entries sampled from the buffer, grouped by frame.
+    """Entries sampled from the buffer, grouped by frame, or by frame and action.
 
     Attributes:
         entries: Positions of the sampled entries in the ring, for `update_priorities`.
-        slots: Slots of the distinct frames.
+        slots: Keys of the groups: the slot of the frame; with actions, slot * number of actions + action.
         inverse: Index into `slots`, for each entry.
-        repeats: Number of entries of each distinct frame.
-        mean_flips: Mean flips over the entries of each distinct frame.
+        repeats: Number of entries of each group.
+        mean_flips: Mean flips over the entries of each group.
         flips_square: Mean of the squared flips, over entries and coins (1 for coins).
         drawn: Number of entries ever added to the buffer, at the time of sampling.
-        frames: Distinct frames.
-        features: Features of the distinct frames, from the frame store.
+        frames: Frame of each group.
+        features: Features of these frames, from the frame store.
     """
 
     entries: Array
@@ -40,7 +45,12 @@ class CoinBatch(NamedTuple):
 
 
 class CoinReplay:
-    """Ring of entries (frame, flips), sampled by priority; a new entry overwrites the oldest.
+    """Entries (frame, flips), sampled by priority. A new entry of a full buffer overwrites an old one.
+
+    By default the buffer is a ring that overwrites the oldest entry. Eviction by novelty overwrites the entry with the
+    lowest priority of a few that are drawn at random. A state with many entries has little novelty, so it loses entries
+    until all states have about equally many: n states keep capacity / n entries each, however long ago their visits
+    were, where a ring forgets every state that was not visited lately.
 
     Args:
         capacity: Maximum number of entries.
@@ -50,6 +60,9 @@ class CoinReplay:
         prioritize: Whether to sample by priority (Section 3.5.1) or uniformly.
         alpha: Weight of 1 / (n_updates + 1) against |f(s)|^2 / d in the priority (Eq. 6).
         owns_frames: Whether the frame store belongs to this buffer alone and is saved with it.
+        eviction: Entries that a full buffer discards; `novelty` needs priorities.
+        rng: Source of randomness of the eviction by novelty; its owner saves it.
+        actions: Number of actions, to count state-action pairs; 1: states are counted.
     """
 
     def __init__(
@@ -61,6 +74,9 @@ class CoinReplay:
         prioritize: bool = True,
         alpha: float = 0.5,
         owns_frames: bool = False,
+        eviction: Eviction = "fifo",
+        rng: np.random.Generator | None = None,
+        actions: int = 1,
     ) -> None:
         self.frames, self._owns_frames = frames, owns_frames
         self._capacity, self._d, self._coins = capacity, d, coins
@@ -70,43 +86,63 @@ class CoinReplay:
             np.zeros((capacity, -(-d // 8)), np.uint8) if coins else np.zeros((capacity, d), np.float32)
         )
         self._updates = np.zeros(capacity, np.uint32)
+        self._num_actions = actions
+        self._actions = np.zeros(capacity if actions > 1 else 0, np.int32)
         self._tree = SumTree(capacity)
         self._added = 0
+        self._rng = rng if eviction == "novelty" else None
+        self._born = np.zeros(capacity if self._rng else 0, np.int64)  # number of additions before each entry's
 
     @staticmethod
-    def bytes_of(d: int, coins: bool = True) -> int:
+    def bytes_of(d: int, coins: bool = True, eviction: Eviction = "fifo") -> int:
         """Return the bytes per entry, without its frame."""
-        return 4 + (-(-d // 8) if coins else 4 * d) + 4 + SumTree.BYTES
+        return 4 + (-(-d // 8) if coins else 4 * d) + 4 + SumTree.BYTES + 8 * (eviction == "novelty")
 
     def __len__(self) -> int:
         return min(self._added, self._capacity)
 
-    def add(self, slots: Array, flips: Array) -> None:
+    def add(self, slots: Array, flips: Array, actions: Array | None = None) -> None:
         """Add an entry per slot, overwriting the oldest entries of a full buffer and releasing their frames.
 
-        The buffer takes the caller's references to the frames.
+        The buffer takes the caller's references to the frames. Actions are needed to count state-action pairs.
         """
-        for slot, flip in zip(slots, flips, strict=True):
-            entry = self._added % self._capacity
+        for row, (slot, flip) in enumerate(zip(slots, flips, strict=True)):
+            entry = self._next_entry()
             if self._added >= self._capacity:
                 self.frames.release(self._slots[entry : entry + 1])
             self._slots[entry] = slot
             self._flips[entry] = np.packbits(flip > 0) if self._coins else flip
             self._updates[entry] = 0
+            if self._num_actions > 1:
+                assert actions is not None
+                self._actions[entry] = actions[row]
             self._tree[np.array([entry])] = np.array([NEW_PRIORITY])
+            if self._rng is not None:
+                self._born[entry] = self._added
             self._added += 1
+
+    def _next_entry(self) -> int:
+        """Return the entry that the next addition goes to."""
+        if self._rng is None or self._added < self._capacity:
+            return self._added % self._capacity
+        candidates = self._rng.integers(self._capacity, size=CANDIDATES)
+        return int(candidates[self._tree[candidates].argmin()])
 
     def sample(self, count: int, rng: np.random.Generator) -> CoinBatch:
         """Sample entries with replacement, in proportion to their priorities or uniformly."""
         entries = self._tree.sample(count, rng) if self._prioritize else rng.integers(len(self), size=count)
-        slots, inverse, repeats = np.unique(self._slots[entries], return_inverse=True, return_counts=True)
+        keys = self._slots[entries]
+        if self._num_actions > 1:
+            keys = keys * self._num_actions + self._actions[entries]
+        keys, inverse, repeats = np.unique(keys, return_inverse=True, return_counts=True)
+        slots = keys // self._num_actions
         flips = self.flips(entries)
         order = np.argsort(inverse, kind="stable")
         sums = np.add.reduceat(flips[order], np.cumsum(repeats) - repeats, axis=0)
         square = 1.0 if self._coins else float(np.mean(flips**2))
         return CoinBatch(
             entries,
-            slots,
+            keys,
             inverse,
             repeats,
             sums / repeats[:, None].astype(np.float32),
@@ -143,7 +179,10 @@ class CoinReplay:
             batch: Batch of an update.
             novelty: |f(s)|^2 / d of each distinct frame.
         """
-        still = kept(batch.entries, batch.drawn, self._added, self._capacity)
+        if self._rng is None:
+            still = kept(batch.entries, batch.drawn, self._added, self._capacity)
+        else:
+            still = self._born[batch.entries] < batch.drawn
         entries, inverse = batch.entries[still], batch.inverse[still]
         np.add.at(self._updates, entries, 1)
         if self._prioritize:
@@ -158,6 +197,8 @@ class CoinReplay:
             "updates": self._updates[:size],
             "added": self._added,
             **self._tree.state_dict(size),
+            **({"born": self._born[:size]} if self._rng else {}),
+            **({"actions": self._actions[:size]} if self._num_actions > 1 else {}),
             **({"frames": self.frames.state_dict()} if self._owns_frames else {}),
         }
 
@@ -168,5 +209,9 @@ class CoinReplay:
         self._slots[:size], self._flips[:size], self._updates[:size] = state["slots"], state["flips"], state["updates"]
         self._added = state["added"]
         self._tree.load_state_dict(state)
+        if self._rng is not None:
+            self._born[:size] = state["born"]
+        if self._num_actions > 1:
+            self._actions[:size] = state["actions"]
         if self._owns_frames:
             self.frames.load_state_dict(state["frames"])

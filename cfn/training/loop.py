@@ -70,6 +70,8 @@ class Training:
         )
         self.bonus: Bonus = config.bonus.build(
             observation_space=frame_space,
+            action_space=self.envs.action_space,
+            num_envs=config.num_envs,
             steps=config.steps,
             frames=frames,
             device=self.device,
@@ -79,11 +81,12 @@ class Training:
             {"agent.capacity": self.agent.full_bytes, "bonus.capacity": self.bonus.full_bytes}
         )
         device.speed_up((*self.agent.networks, *self.bonus.networks), self.device, config.compile, config.bf16)
-        self.visit_counts = VisitCounts(frame_space, self.envs.state_names)
+        self.visit_counts = VisitCounts(frame_space, self.envs.state_names, self.bonus.counts_actions)
         self.evaluate = Evaluation(config, self.agent, self.bonus, self.visit_counts, self.make_env, self.stop)
         self.episodes, self.means = EpisodeStatistics(config.num_envs), Means()
         observations, states = self.envs.begin_episodes()
-        self.bonus.novelty(newest(observations, config.frame_stack), states)  # raises if it cannot handle them
+        asked = None if self.bonus.counts_actions else states
+        self.bonus.novelty(newest(observations, config.frame_stack), asked)  # raises if it cannot handle them
 
     def make_env(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
         """Return one environment with arrays as observations. All environments of a run are offered the same seed."""
@@ -108,8 +111,8 @@ class Training:
             bonuses = bonus.observe(frames, visits)
             learned_rewards = clip(clip(rewards, config.extrinsic_clip) + bonuses, config.reward_clip)
             agent.observe(observations, actions, learned_rewards, next_observations, terminated, truncated)
-            self.visit_counts.visit(states, frames)
-            self.visit_counts.arrive(next_states, next_frames)
+            self.visit_counts.visit(visits.pairs if bonus.counts_actions else states, frames)
+            self.visit_counts.arrive(None if bonus.counts_actions else next_states, next_frames)
             self._previous_step, self.step = self.step, self.step + config.num_envs
 
             for _ in range(self.times_due(agent.update_period)):

@@ -102,7 +102,8 @@ def episode(agent: Agent, bonus: Bonus, env: gym.Env[Any, Any], frame_stack: int
 
 def _novelty(bonus: Bonus, observation: Array, info: dict[str, Any], frame_stack: int) -> float:
     states = [as_state(info["state"])] if "state" in info else None
-    return float(bonus.novelty(newest(observation[None], frame_stack), states)[0])
+    asked = None if bonus.counts_actions else states
+    return float(bonus.novelty(newest(observation[None], frame_stack), asked)[0])
 
 
 def _render(env: gym.Env[Any, Any]) -> Array | None:

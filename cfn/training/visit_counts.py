@@ -28,9 +28,11 @@ class VisitCounts:
     Args:
         observation_space: Observations of one environment.
         names: Names of the numbers in a true state, if the environment gives them.
+        pairs: Whether states end with the action taken: N(s, a) is counted instead of N(s).
     """
 
-    def __init__(self, observation_space: gym.Space[Any], names: Sequence[str] = ()) -> None:
+    def __init__(self, observation_space: gym.Space[Any], names: Sequence[str] = (), pairs: bool = False) -> None:
+        self._pairs = pairs
         self._room_index = names.index("room") if "room" in names else None
         assert observation_space.shape is not None
         self._rows: dict[State, int] = {}
@@ -45,6 +47,8 @@ class VisitCounts:
     @property
     def seen(self) -> int:
         """Number of distinct states visited or arrived in."""
+        if self._pairs:
+            return len({state[:-1] for state in self._rows})
         return len(self._rows) + len(self._unseen_ends)
 
     @property

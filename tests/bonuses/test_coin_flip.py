@@ -158,19 +158,37 @@ def test_asking_changes_nothing():
     assert all((before["net"][k] == after["net"][k]).all() for k in before["net"])
 
 
-@pytest.mark.parametrize(("flips", "square"), [("rademacher", 1.0), ("gaussian", 1.0), ("zero", 0.0)])
+@pytest.mark.parametrize(
+    ("flips", "square"), [("rademacher", 1.0), ("balanced", 1.0), ("gaussian", 1.0), ("zero", 0.0)]
+)
 def test_flips_are_drawn_as_asked(flips, square, monkeypatch):
     bonus, batches = CoinFlipBonus(VECTORS, flips=flips, **SMALL), []
     add = bonus._replay.add
-    monkeypatch.setattr(bonus._replay, "add", lambda slots, flips: (batches.append(flips), add(slots, flips)))
+    monkeypatch.setattr(
+        bonus._replay, "add", lambda slots, flips, *rest: (batches.append(flips), add(slots, flips, *rest))
+    )
     for n in range(400):
         bonus.observe(vector(n)[None])
     drawn = np.concatenate(batches)
     assert np.mean(drawn**2) == pytest.approx(square, abs=0.08)
     assert abs(drawn.mean()) < 0.08
-    if flips == "rademacher":
+    if flips in ("rademacher", "balanced"):
         assert set(np.unique(drawn)) == {-1.0, 1.0}
     assert bonus._replay.flips(np.array([399]))[0] == pytest.approx(drawn[399])
+
+
+@KINDS
+def test_balanced_coins_are_orthogonal_to_what_the_network_answers(space, look):
+    bonus = trained(space, look, flips="balanced", d=20)
+    overlaps = []
+    for n in range(40):
+        state = look(n % 12)[None]
+        with torch.inference_mode():
+            answer = bonus._f(state, bonus._prior_features(state)).numpy()[0]
+        bonus.observe(state)
+        coins = bonus._replay.flips(np.array([(bonus._replay._added - 1) % SMALL["capacity"]]))[0]
+        overlaps.append(float(coins @ answer) / np.linalg.norm(answer))
+    assert np.sqrt(np.mean(np.square(overlaps))) < 0.1, "independent coins: 1"
 
 
 def test_frames_are_stored_once():
@@ -221,9 +239,12 @@ def test_the_same_seed_gives_the_same_bonus():
 
 
 @KINDS
-def test_its_state_can_be_saved(space, look):
-    one = trained(space, look, normalize=True)
-    other = CoinFlipBonus(space, seed=99, **{**SMALL, "normalize": True})
+@pytest.mark.parametrize(
+    "keys", [{}, {"flips": "balanced", "eviction": "novelty", "capacity": 70}], ids=["paper", "own"]
+)
+def test_its_state_can_be_saved(space, look, keys):
+    one = trained(space, look, normalize=True, **keys)
+    other = CoinFlipBonus(space, seed=99, **{**SMALL, "normalize": True, **keys})
     other.load_state_dict(copy.deepcopy(one.state_dict()))
     for n in range(30):
         rewards = [bonus.observe(look(n % 15)[None])[0] for bonus in (one, other)]
@@ -232,11 +253,58 @@ def test_its_state_can_be_saved(space, look):
         assert losses[0] == losses[1]
 
 
+ACTIONS = gym.spaces.Discrete(3)
+
+
+@KINDS
+@pytest.mark.thorough
+def test_it_counts_state_action_pairs(space, look):
+    bonus = CoinFlipBonus(
+        space, seed=0, batch_size=128, capacity=1000, min_size=10, lr=1e-3, of="state_action", action_space=ACTIONS
+    )
+    counts = {(n, a): 4 ** ((n + a) % 4) for n in range(4) for a in range(3)}
+    visits = [pair for pair, count in counts.items() for _ in range(count)]
+    np.random.default_rng(0).shuffle(visits)
+    for n, action in visits:
+        bonus.observe(look(int(n))[None], Visits([(int(n),)], np.array([action])))
+        bonus.update()
+    for _ in range(400):
+        bonus.update()
+    pairs, true = list(counts), np.array(list(counts.values())) ** -0.5
+    predicted = bonus.novelty(np.stack([look(n) for n, _ in pairs]), pairs)
+    assert np.corrcoef(predicted, true)[0, 1] > 0.95
+    floor = bonus.report(pairs, np.array(list(counts.values())))["bonus/floor_mse"]
+    assert np.mean((predicted - true) ** 2) < floor + 0.01, "each pair has coins of its own"
+    of_state = bonus.novelty(look(0)[None])[0]
+    assert of_state == pytest.approx(predicted[:3].mean(), abs=0.01), "without an action, the mean over actions"
+
+
+def test_pairs_are_saved_and_need_discrete_actions():
+    keys = {**SMALL, "of": "state_action", "action_space": ACTIONS}
+    one, other = (CoinFlipBonus(IMAGES, seed=seed, **keys) for seed in (1, 2))
+    visits = [(n % 7, n % 3) for n in range(60)]
+    for n, action in visits:
+        one.observe(image(n)[None], Visits(actions=np.array([action])))
+        one.update()
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    for n, action in visits:
+        rewards = [bonus.observe(image(n)[None], Visits(actions=np.array([action])))[0] for bonus in (one, other)]
+        losses = [bonus.update()["bonus/loss"] for bonus in (one, other)]
+        assert rewards[0] == rewards[1]
+        assert losses[0] == losses[1]
+    with pytest.raises(UsageError, match="bonus=cfn needs `actions` of each visit"):
+        one.observe(image(0)[None])
+    with pytest.raises(BadValueError, match="of: state_action needs discrete actions, not Box"):
+        CoinFlipBonus(IMAGES, of="state_action", action_space=gym.spaces.Box(-1, 1, (2,)))
+
+
 def test_impossible_values_are_refused():
     with pytest.raises(BadValueError, match="capacity: 10 states cannot fill a batch"):
         CoinFlipBonus(IMAGES, capacity=10, batch_size=11)
     with pytest.raises(BadValueError, match="never reach min_size=200"):
         CoinFlipBonus(IMAGES, capacity=100, batch_size=11, min_size=200)
+    with pytest.raises(BadValueError, match="eviction: novelty is known from the priorities"):
+        CoinFlipBonus(IMAGES, eviction="novelty", prioritize=False)
     with pytest.raises(UsageError, match="neither images"):
         CoinFlipBonus(gym.spaces.Discrete(3))
     bonus = CoinFlipBonus(VECTORS, **SMALL)

@@ -13,3 +13,9 @@ def test_a_bonus_gets_the_fields_that_it_asks_for():
 def test_missing_fields_are_named():
     with pytest.raises(UsageError, match=r"^bonus=mine needs `next_observations` and `begins` of each visit: observe"):
         Visits(actions=np.array([1])).require("mine", "actions", "next_observations", "begins")
+
+
+def test_pairs_are_states_with_their_actions():
+    assert Visits([(1, 2), (3, 4)], np.array([0, 7])).pairs == [(1, 2, 0), (3, 4, 7)]
+    assert Visits([(1, 2)]).pairs is None
+    assert Visits(actions=np.array([1])).pairs is None

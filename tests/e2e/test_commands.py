@@ -174,3 +174,16 @@ def test_a_folder_that_holds_a_run_is_not_touched(cfn, tmp_path):
     assert second.returncode == 1
     assert "here already holds a run" in second.stderr
     assert {path: path.read_bytes() for path in (tmp_path / "here").rglob("*") if path.is_file()} == before
+
+
+def test_state_action_counts_have_tables_and_errors_of_their_own(cfn, run_folders):
+    options = ("agent=random", "bonus.of=state_action", "bonus.min_size=50", "env.size=7", "env.image_size=14")
+    done = cfn("train", *options, "steps=200", "eval.every=200", "eval.episodes=1", "tracker=none", "threads=1")
+    assert done.returncode == 0, done.stderr
+    (folder,) = run_folders()
+    table = [line.split(",") for line in (folder / "counts" / "step_000000200.csv").read_text().splitlines()[1:]]
+    assert all(len(state.split()) == 3 for state, *_ in table), "x, y and the action"
+    assert sum(int(visits) for _, visits, *_ in table) == 200
+    last = rows(folder)[-1]
+    assert 0 < last["bonus/floor_mse"] < last["bonus/mse"]
+    assert last["explore/states"] == len({state.rpartition(" ")[0] for state, *_ in table})

@@ -10,11 +10,17 @@ import pytest
 import yaml
 from composing import composed
 from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 import cfn as package
+from cfn.cli.exam import checked, own_keys
 from cfn.cli.main import main
 from cfn.config import CONF, OFFERED
+from cfn.exam.report_card import require_questions
+from cfn.launch.composing import config_loader
+from cfn.launch.sweeper import combinations
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -72,7 +78,19 @@ def test_every_training_command_composes(command):
     composed(*(re.sub(r"(=[^,\[({]*),.*", r"\1", word) for word in words))
 
 
-@pytest.mark.parametrize("name", ["resume", "eval", "plot", "runs", "report"])
+@pytest.mark.parametrize("command", commands("exam"))
+def test_every_exam_command_composes(command):
+    words = shlex.split(command)
+    if "--config-dir" in words or "NAME" in command:
+        return
+    own, overrides = own_keys([word for word in words if "=" in word])
+    require_questions(own["questions"])
+    loader = config_loader(None)
+    for job in combinations(OverridesParser.create(config_loader=loader).parse_overrides(overrides)):
+        checked(loader.load_configuration("exam", job, RunMode.RUN))
+
+
+@pytest.mark.parametrize("name", ["exam", "resume", "eval", "plot", "runs", "report"])
 def test_every_option_of_the_other_commands_exists(name, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["cfn", name, "--help"])
     with pytest.raises(SystemExit) as left:

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,81 @@ def test_a_state_that_holds_another_number_of_entries_is_refused():
     state = filled(entries=5)[0].state_dict()
     with pytest.raises(ValueError, match="has 5 entries instead of 9"):
         filled(entries=0)[0].load_state_dict(state | {"added": 9})
+
+
+def test_entries_are_grouped_by_frame_and_action():
+    rng, store = np.random.default_rng(0), FrameStore((1,), np.int64)
+    replay, record = CoinReplay(50, 4, store, actions=3), []
+    for _ in range(40):
+        number, action = int(rng.integers(5)), int(rng.integers(3))
+        flips = rng.integers(2, size=(1, 4)).astype(np.float32) * 2 - 1
+        replay.add(np.array([store.put(np.array([number]))]), flips, np.array([action]))
+        record.append((number, action, flips[0]))
+    batch = replay.sample(64, np.random.default_rng(1))
+    for k, key in enumerate(batch.slots.tolist()):
+        pair = (int(batch.frames[k][0]), key % 3)
+        members = batch.entries[batch.inverse == k]
+        assert all(record[entry][:2] == pair for entry in members)
+        assert batch.mean_flips[k] == pytest.approx(np.mean([record[e][2] for e in members], axis=0), abs=1e-6)
+    other = CoinReplay(50, 4, store, actions=3)
+    other.load_state_dict(copy.deepcopy(replay.state_dict()))
+    again = other.sample(64, np.random.default_rng(1))
+    assert (again.slots == batch.slots).all()
+
+
+def by_novelty(capacity, seed=5):
+    store = FrameStore((1,), np.int64)
+    return CoinReplay(capacity, 4, store, eviction="novelty", rng=np.random.default_rng(seed))
+
+
+def visit(replay, number):
+    slot = replay.frames.put(np.array([number]))
+    replay.add(np.array([slot]), np.ones((1, 4), np.float32))
+
+
+def learn(replay, rng):
+    """Give every sampled entry the novelty of a perfect network: one over the number of its state's entries."""
+    batch = replay.sample(64, rng)
+    entries = {slot: int((replay._slots[: len(replay)] == slot).sum()) for slot in batch.slots.tolist()}
+    replay.update_priorities(batch, np.array([1 / entries[slot] for slot in batch.slots.tolist()]))
+
+
+def numbers(replay):
+    return replay.frames[replay._slots[: len(replay)]][:, 0]
+
+
+def test_eviction_by_novelty_keeps_states_that_are_no_longer_visited():
+    replay, ring, rng = by_novelty(60), CoinReplay(60, 4, FrameStore((1,), np.int64)), np.random.default_rng(0)
+    for number in [0] * 20 + [1] * 20 + [2 + k % 4 for k in range(600)]:
+        for buffer in (replay, ring):
+            visit(buffer, number)
+            learn(buffer, rng)
+    kept = np.bincount(numbers(replay), minlength=6)
+    assert kept.min() >= 5, "six states share 60 entries"
+    assert set(numbers(ring).tolist()) == {2, 3, 4, 5}, "a ring forgets"
+
+
+def test_an_entry_that_was_evicted_after_sampling_keeps_its_new_priority():
+    replay, rng = by_novelty(8), np.random.default_rng(0)
+    for number in range(8):
+        visit(replay, number)
+    batch = replay.sample(64, rng)
+    replay._tree[np.array([3])] = np.array([1e-9])
+    while replay._born[3] < 8:  # until it is among the candidates
+        visit(replay, 9)
+    replay.update_priorities(batch, np.full(len(batch.slots), 0.5))
+    assert replay._tree[np.array([3])][0] == 1.0
+
+
+def test_a_buffer_with_eviction_by_novelty_can_be_saved():
+    one, rng = by_novelty(20), np.random.default_rng(0)
+    for number in range(50):
+        visit(one, number % 9)
+        learn(one, rng)
+    other = CoinReplay(20, 4, one.frames, eviction="novelty", rng=copy.deepcopy(one._rng))
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    for number in range(30):
+        assert one._next_entry() == other._next_entry()
+        for buffer in (one, other):
+            visit(buffer, number)
+    assert (one._born == other._born).all()

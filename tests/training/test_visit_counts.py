@@ -152,3 +152,13 @@ def test_rooms_are_known_by_their_first_image():
         truth.visit([state], np.full((1, 2, 2), number, np.uint8))
     assert {room: int(image[0, 0]) for room, image in truth.rooms.items()} == {5: 0, 2: 2}
     assert VisitCounts(space).rooms == {}
+
+
+def test_pairs_are_counted_by_action_and_seen_by_state():
+    truth = VisitCounts(SPACE, pairs=True)
+    observation = np.zeros((1, *SPACE.shape), SPACE.dtype)
+    for state in [(0, 1), (0, 1), (0, 2), (3, 1)]:
+        truth.visit([state], observation)
+    assert truth.states == [(0, 1), (0, 2), (3, 1)]
+    assert truth.counts.tolist() == [2, 1, 1]
+    assert truth.seen == 2
