@@ -23,6 +23,7 @@ class Visits:
         begins: Whether the visit is the first one of its episode.
         terminated: Whether the step ended the episode in a terminal state.
         truncated: Whether the step ended the episode for another reason, such as a time limit.
+        next_states: True states of the next observations, under the same rule as `states`.
     """
 
     states: Sequence[State] | None = None
@@ -31,6 +32,7 @@ class Visits:
     begins: Array | None = None
     terminated: Array | None = None
     truncated: Array | None = None
+    next_states: Sequence[State] | None = None
 
     def require(self, bonus: str, *names: str) -> list[Any]:
         """Return the values of the named fields; raise `UsageError` if one is None.

@@ -70,6 +70,8 @@ class Training:
         )
         self.bonus: Bonus = config.bonus.build(
             observation_space=frame_space,
+            action_space=self.envs.action_space,
+            num_envs=config.num_envs,
             steps=config.steps,
             frames=frames,
             device=self.device,
@@ -104,7 +106,7 @@ class Training:
 
             frames = newest(observations, config.frame_stack)
             next_frames = newest(next_observations, config.frame_stack)
-            visits = Visits(states, actions, next_frames, envs.begins, terminated, truncated)
+            visits = Visits(states, actions, next_frames, envs.begins, terminated, truncated, next_states)
             bonuses = bonus.observe(frames, visits)
             learned_rewards = clip(clip(rewards, config.extrinsic_clip) + bonuses, config.reward_clip)
             agent.observe(observations, actions, learned_rewards, next_observations, terminated, truncated)
