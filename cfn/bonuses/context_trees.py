@@ -132,9 +132,7 @@ class ContextTrees:
             raise ValueError(f"an image of {self._shape} grey levels below {LEVELS} is needed")
         if learn:
             self._reserve(self._used + DEPTH * self._pixels)
-        before, after, used = _gain(
-            levels, self._children, self._counts, self._weights, self._used, self._age, learn
-        )
+        before, after, used = _gain(levels, self._children, self._counts, self._weights, self._used, self._age, learn)
         if learn:
             self._used, self._age = used, self._age + 1
         return Gain(before, after)

@@ -37,9 +37,7 @@ class CTSBonus(Bonus):
         side: Largest height and width of the images that are modelled, in pixels; larger images are averaged down.
     """
 
-    def __init__(
-        self, observation_space: gym.Space[Any], scale: NonNegativeFloat = 0.05, side: Positive = 42
-    ) -> None:
+    def __init__(self, observation_space: gym.Space[Any], scale: NonNegativeFloat = 0.05, side: Positive = 42) -> None:
         self.scale, self._side = scale, side
         self._trees = ContextTrees(*small_shape(require_images("cts", observation_space), side))
 

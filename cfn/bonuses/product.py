@@ -1,8 +1,8 @@
 """Product of a global and an episodic bonus (Henaff et al., 2023): what is new to the run, once per episode.
 
-The paper combines counts, [N_episode(s) = 1] / sqrt(N(s)), and functions, E3B x RND or E3B x NovelD. Here any bonus with
-a memory of the whole run can be multiplied by any bonus with a memory of one episode. The first factor is B(s) of the
-global bonus, without scale and normalisation and after this visit is counted. The second is what the episodic bonus
+The paper combines counts, [N_episode(s) = 1] / sqrt(N(s)), and functions, E3B x RND or E3B x NovelD. Here any bonus
+with a memory of the whole run can be multiplied by any bonus with a memory of one episode. The first factor is B(s) of
+the global bonus, without scale and normalisation and after this visit is counted. The second is what the episodic bonus
 pays for the visit, with its own scale and normalisation.
 
 Departures: a visit is counted once, at the moment when an action is taken (the published code counts some states twice
@@ -32,9 +32,7 @@ class ProductBonus(Combination):
         normalize: Whether the product is divided by its running standard deviation.
     """
 
-    def __init__(
-        self, global_: Bonus, episodic: Bonus, scale: NonNegativeFloat = 0.1, normalize: bool = True
-    ) -> None:
+    def __init__(self, global_: Bonus, episodic: Bonus, scale: NonNegativeFloat = 0.1, normalize: bool = True) -> None:
         advice = "needs a memory of the whole run here: choose one such as cfn, rnd or count"
         require_kind("global", global_, ("state", "transition"), f"bonus=product {advice}")
         advice = "needs a memory of one episode here: choose e3b or first_visit"

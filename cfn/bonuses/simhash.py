@@ -1,4 +1,4 @@
-"""SimHash counts, "#Exploration" (Tang et al., 2017): visits are counted per hash code, the signs of random projections.
+"""SimHash counts, "#Exploration" (Tang et al., 2017): visits per hash code, that is, per signs of random projections.
 
 Images become grey, of at most 52 x 52 pixels, as in the paper's experiments on pixels; vectors are used as they are.
 The counts are a dictionary of codes, so no two codes share a count.

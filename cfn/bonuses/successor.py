@@ -161,7 +161,7 @@ class SuccessorBonus(Bonus):
         predicted = self._net.next_observation(phi, self._actions.encoded(actions))
         loss = successor + (predicted - _to_predict(after)).square().mean()
         self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self._optimizer.step()
         self._memory.prepare()
         self._updates += 1
@@ -194,7 +194,8 @@ def successor_target(phi: Tensor, psi_after: Tensor, discounts: Tensor) -> Tenso
 
 def inverse_norm(psi: Tensor) -> Tensor:
     """Return 1 / |psi| of each row."""
-    return 1 / psi.norm(dim=1).clamp(min=SMALLEST_NORM)
+    norms: Tensor = torch.linalg.vector_norm(psi, dim=1)
+    return norms.clamp(min=SMALLEST_NORM).reciprocal()
 
 
 def _to_predict(observations: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Parts of a bonus: `bonus.novelty=cfn` chooses an option, as `bonus=cfn` does, and `bonus.novelty.lr=...` sets its keys.
+"""Parts of a bonus: `bonus.novelty=cfn` chooses an option, as `bonus=cfn` does; `bonus.novelty.lr=...` sets its keys.
 
 A YAML file declares its parts in `defaults`, as in `- /bonus@novelty: rnd`. Hydra writes the choice of a part as
 `bonus@bonus.novelty=cfn`; this module translates the shorter form.

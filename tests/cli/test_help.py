@@ -169,3 +169,12 @@ def test_values_are_shown_as_they_are_typed():
 
 def test_a_sentence_ends_before_the_next_capital():
     assert first_sentence("See Eq. 6 of it, i.e. below. Then more.") == "See Eq. 6 of it, i.e. below."
+
+
+def test_parts_are_explained_with_their_own_options():
+    text = Help(["bonus=noveld", "bonus@bonus.novelty=cfn"], None).on("bonus")
+    assert "\nbonus.novelty=cfn: Coin Flip Network" in text
+    assert "  bonus.novelty.d " in text
+    one = Help(["bonus=product"], None).on("bonus.episodic.ridge")
+    assert one.startswith("bonus.episodic.ridge=0.1\n")
+    assert "Value from: bonus=product" in one
