@@ -161,10 +161,10 @@ def test_a_part_needs_trust_as_its_bonus_does():
     part = {"_target_": "os.system", "command": "true"}
     changed = values(bonus={"_target_": "cfn.bonuses.noveld.NovelDBonus", "novelty": part})
     with pytest.raises(UsageError, match=r"^bonus\.novelty\._target_=os\.system is not part of this package"):
-        from_values(changed, CHOICES, trusted=[])
+        from_values(changed, CHOICES, trusted=[Mine.__module__])
     changed = values(bonus={"_target_": "cfn.bonuses.none.NoBonus", "deep": {"er": part}})
     with pytest.raises(UsageError, match=r"^bonus\.deep\.er\._target_=os\.system is not part of this package"):
-        from_values(changed, CHOICES, trusted=[])
+        from_values(changed, CHOICES, trusted=[Mine.__module__])
 
 
 @pytest.mark.parametrize("env", [None, 3, {}, {"size": 3}], ids=str)

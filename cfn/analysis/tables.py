@@ -62,11 +62,8 @@ def write_table(groups: Sequence[Group], stat: Stat, out: Path, returns: Returns
     """
     table = rows(groups, stat, returns)
     pairs = tally.tally(groups, _scores_by_task(groups, returns))
-    parts = [
-        markdown(table, stat),
-        f"{_described(groups, returns)}\n",
-        *(f"{sentence}.\n" for sentence in unequal(groups, returns)),
-    ]
+    sentences = [_described(groups, returns), *(f"{sentence}." for sentence in unequal(groups, returns))]
+    parts = [markdown(table, stat), *(f"{sentence}\n" for sentence in sentences)]
     texts = {"table.csv": as_csv(table, stat)}
     if pairs:
         parts.append(tally.as_markdown(pairs))

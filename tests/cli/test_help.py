@@ -43,7 +43,7 @@ def test_the_overview_lists_groups_and_keys_with_values_types_and_meanings(call)
     assert "preset paper mini, paper" in lines, "no inner groups"
     assert "hydra/" not in text
     assert "${" not in text
-    assert "bonus cfn cfn, count, none, pixelcnn, rnd" in lines
+    assert "bonus cfn cfn, count, cts, drnd, e3b, first_visit, icm, none, noveld, pixelcnn," in " ".join(lines)
     assert "steps 50000000 int >= 1 Length of the run, in agent steps summed over all environments." in " ".join(lines)
     assert "env.game MontezumaRevenge str Name of the game in ALE" in " ".join(lines)
     assert "bonus.d 7 int >= 1 Number of coins per visit." in lines
@@ -91,7 +91,7 @@ def test_one_key_is_explained_in_full(call):
 
 def test_a_group_is_explained_with_its_options(call):
     text = call("train", "--help", "bonus", "bonus=none").stdout
-    assert "  rnd       Random Network Distillation." in text
+    assert "  rnd          Random Network Distillation." in text
     assert "bonus=none: No intrinsic reward. It has no keys." in text
     assert "Figure 5: D4RL's ant" in call("train", "--help", "experiment").stdout
     lines = call("train", "--help", "checkpoint").stdout.splitlines()
