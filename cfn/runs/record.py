@@ -78,7 +78,8 @@ class Record(Run):
     @property
     def estimates_counts(self) -> bool:
         """Whether the bonus estimates 1 / sqrt(N) and so belongs on the dashed line."""
-        return self.bonus not in ("rnd", "none")
+        others = ("rnd", "none", "e3b", "first_visit", "icm", "noveld", "product", "successor")
+        return self.bonus not in others
 
     @property
     def task(self) -> str:

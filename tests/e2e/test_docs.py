@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 import cfn as package
 from cfn.cli.main import main
 from cfn.config import CONF, OFFERED
+from cfn.launch.parts import declared_parts
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -114,6 +115,7 @@ def keys_of_the_configs():
     for group in ("env", "agent", "bonus", "tracker"):
         for path in (CONF / group).glob("*.yaml"):
             yield from flat(yaml.safe_load(path.read_text(encoding="utf-8")), f"{group}.")
+    yield from declared_parts([CONF])
     yield from flat(yaml.safe_load((CONF / "base.yaml").read_text(encoding="utf-8")), "")
 
 

@@ -31,7 +31,7 @@ def test_choices_of_parts_are_written_as_hydra_does_and_all_else_is_left_alone()
 
 
 def chosen(*words):
-    return composed(*choosing_parts(words, [CONF]))[0].bonus
+    return composed(*words)[0].bonus
 
 
 def test_a_part_has_the_values_of_its_suite_and_keys_of_its_own():
