@@ -18,26 +18,20 @@ from typing import Any, ClassVar, Literal
 import gymnasium as gym
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from cfn.bonuses.base import Bonus
 from cfn.bonuses.episodic_counts import require_rows
 from cfn.bonuses.inverse_covariance import InverseCovariance
-from cfn.bonuses.inverse_dynamics import Actions, InverseDynamics
-from cfn.bonuses.transition_memory import TransitionMemory, require_transitions
+from cfn.bonuses.inverse_dynamics import InverseDynamics
+from cfn.bonuses.transition_bonus import TransitionBonus
 from cfn.bonuses.visits import Visits
-from cfn.checkpoints.stateful import load_optimizer
-from cfn.nn import networks
-from cfn.nn.device import Measured, number, send
 from cfn.nn.running_stats import RunningStats
 from cfn.replay.frames import FrameStore
+from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, State
 
-MAX_GRADIENT = 40.0
-"""Largest norm of a gradient."""
 
-
-class E3BBonus(Bonus):
+class E3BBonus(TransitionBonus):
     """scale * h' M h / running standard deviation, with inverse-dynamics features h of the state.
 
     Args:
@@ -78,17 +72,15 @@ class E3BBonus(Bonus):
         capacity: Positive = 100_000,
         min_size: NonNegative = 1000,
     ) -> None:
+        buffer = (capacity, batch_size, min_size)
+        super().__init__("e3b", observation_space, action_space, seed, device, frames, steps, *buffer)
         self.scale, self.update_period, self._normalize = scale, update_period, normalize
-        self._device, self._actions = torch.device(device), Actions("e3b", action_space)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._model = InverseDynamics(observation_space, self._actions.size).to(self._device)
         self._frozen = nn.ModuleList(copy.deepcopy(self._model.features) for _ in range(num_envs))
-        self._optimizer = torch.optim.Adam(self._model.parameters(), lr, fused=True)
-        self._memory = TransitionMemory(
-            observation_space, self._actions.example, seed, self._device, frames, steps, capacity, batch_size, min_size
-        )
-        self.full_bytes = self._memory.full_bytes
+        self._clipped = list(self._model.parameters())
+        self._optimizer = torch.optim.Adam(self._clipped, lr, fused=True)
         self._covariance = InverseCovariance(num_envs, self._model.size, ridge)
         self._ridge, self._stats = ridge, RunningStats()
 
@@ -99,15 +91,13 @@ class E3BBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled bonuses, and add the states to their episodes and the transitions to the buffer."""
-        actions, after, terminated = require_transitions("e3b", visits)
-        assert visits is not None, "it has actions"
-        (begins,) = visits.require("e3b", "begins")
+        (begins,) = (visits or Visits()).require("e3b", "begins")
         require_rows("e3b", observations, len(self._frozen))
+        self._remember(observations, visits)
         for row in np.flatnonzero(begins).tolist():
             self._frozen[row].load_state_dict(self._model.features.state_dict())
         self._covariance.clear(begins)
         bonuses = self._covariance.visit(self._frozen_features(observations))
-        self._memory.add(observations, self._actions.numbers(actions), after, terminated)
         if self._normalize:
             self._stats.update(bonuses)
             bonuses = bonuses / np.sqrt(self._stats.variance)
@@ -116,48 +106,35 @@ class E3BBonus(Bonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return |h|^2 / ridge, the bonus at the beginning of an episode: it does not depend on visits."""
-        features = self._model.features(networks.to_tensor(observations, self._device))
+        features = self._model.features(self._inputs(observations))
         norms: Array = (features.double().square().sum(dim=1) / self._ridge).cpu().numpy()
         return norms
 
-    def update(self) -> Measured:
-        """Take one gradient step on the prediction of actions."""
-        if not self._memory.ready:
-            return {}
-        batch = self._memory.take()
-        before, after = (networks.to_tensor(states, self._device) for states in (batch.states, batch.next_states))
-        _, _, outputs = self._model(before, after)
-        loss = self._actions.loss(outputs, send(torch.from_numpy(batch.actions), self._device))
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self._model.parameters(), MAX_GRADIENT)
-        self._optimizer.step()
-        self._memory.prepare()
-        return {"bonus/loss": number(loss)}
+    def _loss(self, batch: TransitionBatch) -> Tensor:
+        """Return the loss of the predicted actions."""
+        _, _, outputs = self._model(self._inputs(batch.states), self._inputs(batch.next_states))
+        return self._actions.loss(outputs, self._sent(batch.actions))
 
     def state_dict(self) -> dict[str, Any]:
         return {
+            **super().state_dict(),
             "model": self._model.state_dict(),
             "frozen": self._frozen.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
             "covariance": self._covariance.state_dict(),
             "stats": self._stats.state_dict(),
-            "memory": self._memory.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
         self._model.load_state_dict(state["model"])
         self._frozen.load_state_dict(state["frozen"])
-        load_optimizer(self._optimizer, state["optimizer"])
         self._covariance.load_state_dict(state["covariance"])
         self._stats.load_state_dict(state["stats"])
-        if "memory" in state:
-            self._memory.load_state_dict(state["memory"])
 
     @torch.inference_mode()
     def _frozen_features(self, observations: Array) -> Array:
         """Return the features of each environment, from the copy of the network that its episode began with."""
-        inputs = networks.to_tensor(observations, self._device)
+        inputs = self._inputs(observations)
         rows = [net(inputs[row : row + 1]) for row, net in enumerate(self._frozen)]
         features: Array = torch.cat(rows).cpu().numpy()
         return features

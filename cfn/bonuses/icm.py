@@ -15,24 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cfn.bonuses.base import Bonus
-from cfn.bonuses.inverse_dynamics import Actions, InverseDynamics, head
-from cfn.bonuses.transition_memory import TransitionMemory, require_transitions
+from cfn.bonuses.inverse_dynamics import InverseDynamics, head
+from cfn.bonuses.transition_bonus import TransitionBonus
 from cfn.bonuses.visits import Visits
-from cfn.checkpoints.stateful import load_optimizer
-from cfn.nn import networks
-from cfn.nn.device import Measured, number, send
 from cfn.replay.content_index import Digest, content_digest
 from cfn.replay.frames import FrameStore
+from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
-MAX_GRADIENT = 40.0
-"""Largest norm of a gradient."""
 MAX_REMEMBERED = 100_000
 """Largest number of observations whose latest errors are remembered, for `novelty`."""
 
 
-class ICMBonus(Bonus):
+class ICMBonus(TransitionBonus):
     """scale * |f(phi(s), a) - phi(s')|^2 / 2, with features phi from inverse dynamics and a forward model f.
 
     Args:
@@ -71,19 +66,16 @@ class ICMBonus(Bonus):
         capacity: Positive = 100_000,
         min_size: NonNegative = 1000,
     ) -> None:
+        buffer = (capacity, batch_size, min_size)
+        super().__init__("icm", observation_space, action_space, seed, device, frames, steps, *buffer)
         self.scale, self.update_period, self._forward_weight, self._detach = scale, update_period, forward, detach
-        self._device, self._actions = torch.device(device), Actions("icm", action_space)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._inverse = InverseDynamics(observation_space, self._actions.size).to(self._device)
             size = self._inverse.size
             self._forward = head(size + self._actions.size, size).to(self._device)
-        self._parameters = [*self._inverse.parameters(), *self._forward.parameters()]
-        self._optimizer = torch.optim.Adam(self._parameters, lr, fused=True)
-        self._memory = TransitionMemory(
-            observation_space, self._actions.example, seed, self._device, frames, steps, capacity, batch_size, min_size
-        )
-        self.full_bytes = self._memory.full_bytes
+        self._clipped = [*self._inverse.parameters(), *self._forward.parameters()]
+        self._optimizer = torch.optim.Adam(self._clipped, lr, fused=True)
         self._latest: dict[Digest, float] = {}
 
     @property
@@ -93,12 +85,10 @@ class ICMBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled errors of the transitions, and add these to the replay buffer."""
-        actions, after, terminated = require_transitions("icm", visits)
-        numbers = self._actions.numbers(actions)
+        numbers, after = self._remember(observations, visits)
         with torch.inference_mode():
             errors, _ = self._errors(observations, numbers, after)
         values: Array = errors.cpu().numpy().astype(np.float64)
-        self._memory.add(observations, numbers, after, terminated)
         for observation, value in zip(observations, values.tolist(), strict=True):
             digest = content_digest(observation.tobytes())
             self._latest.pop(digest, None)
@@ -111,45 +101,32 @@ class ICMBonus(Bonus):
         """Return the error of the latest transition from each observation, at the time of that visit; 0 if unknown."""
         return np.array([self._latest.get(content_digest(one.tobytes()), 0.0) for one in observations])
 
-    def update(self) -> Measured:
-        """Take one gradient step on the inverse and the forward loss."""
-        if not self._memory.ready:
-            return {}
-        batch = self._memory.take()
+    def _loss(self, batch: TransitionBatch) -> Tensor:
+        """Return the weighted inverse and forward loss."""
         errors, outputs = self._errors(batch.states, batch.actions, batch.next_states)
-        inverse = self._actions.loss(outputs, send(torch.from_numpy(batch.actions), self._device))
-        loss = (1 - self._forward_weight) * inverse + self._forward_weight * errors.mean()
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self._parameters, MAX_GRADIENT)
-        self._optimizer.step()
-        self._memory.prepare()
-        return {"bonus/loss": number(loss)}
+        inverse = self._actions.loss(outputs, self._sent(batch.actions))
+        return (1 - self._forward_weight) * inverse + self._forward_weight * errors.mean()
 
     def state_dict(self) -> dict[str, Any]:
         return {
+            **super().state_dict(),
             "inverse": self._inverse.state_dict(),
             "forward": self._forward.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
             "digests": np.array(list(self._latest), np.int64).reshape(-1, 2),
             "errors": np.array(list(self._latest.values())),
-            "memory": self._memory.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
         self._inverse.load_state_dict(state["inverse"])
         self._forward.load_state_dict(state["forward"])
-        load_optimizer(self._optimizer, state["optimizer"])
         pairs = zip(state["digests"].tolist(), state["errors"].tolist(), strict=True)
         self._latest = {(low, high): error for (low, high), error in pairs}
-        if "memory" in state:
-            self._memory.load_state_dict(state["memory"])
 
     def _errors(self, observations: Array, numbers: Array, after: Array) -> tuple[Tensor, Tensor]:
         """Return half the squared error of the forward model, and the predicted actions."""
-        states = (networks.to_tensor(some, self._device) for some in (observations, after))
-        phi, phi_after, outputs = self._inverse(*states)
-        actions = self._actions.encoded(send(torch.from_numpy(numbers), self._device))
+        phi, phi_after, outputs = self._inverse(self._inputs(observations), self._inputs(after))
+        actions = self._actions.encoded(self._sent(numbers))
         if self._detach:
             phi, phi_after = phi.detach(), phi_after.detach()
         predicted = self._forward(torch.cat([phi, actions], dim=1))

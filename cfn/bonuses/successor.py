@@ -22,14 +22,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cfn.bonuses.base import Bonus
-from cfn.bonuses.inverse_dynamics import SIDE, Actions
-from cfn.bonuses.transition_memory import TransitionMemory, require_transitions
+from cfn.bonuses.inverse_dynamics import SIDE
+from cfn.bonuses.transition_bonus import TransitionBonus
 from cfn.bonuses.visits import Visits
-from cfn.checkpoints.stateful import load_optimizer
 from cfn.nn import networks
-from cfn.nn.device import Measured, number, send
+from cfn.nn.device import Measured
 from cfn.replay.frames import FrameStore
+from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
 SMALLEST_NORM = 1e-3
@@ -74,7 +73,7 @@ class SuccessorNetwork(nn.Module):
         return predicted
 
 
-class SuccessorBonus(Bonus):
+class SuccessorBonus(TransitionBonus):
     """scale / |psi(s)|, with the Euclidean norm of the target network's successor representation.
 
     Args:
@@ -115,18 +114,15 @@ class SuccessorBonus(Bonus):
         capacity: Positive = 100_000,
         min_size: NonNegative = 1000,
     ) -> None:
+        buffer = (capacity, batch_size, min_size)
+        super().__init__("successor", observation_space, action_space, seed, device, frames, steps, *buffer)
         self.scale, self.update_period = scale, update_period
         self._gamma, self._target_period, self._updates = gamma, target_period, 0
-        self._device, self._actions = torch.device(device), Actions("successor", action_space)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._net = SuccessorNetwork(observation_space, self._actions.size, features).to(self._device)
         self._target = copy.deepcopy(self._net).requires_grad_(False)
         self._optimizer = torch.optim.RMSprop(self._net.parameters(), lr, **RMSPROP)  # type: ignore[arg-type]
-        self._memory = TransitionMemory(
-            observation_space, self._actions.example, seed, self._device, frames, steps, capacity, batch_size, min_size
-        )
-        self.full_bytes = self._memory.full_bytes
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
@@ -135,56 +131,50 @@ class SuccessorBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled bonuses, and add the transitions to the replay buffer."""
-        actions, after, terminated = require_transitions("successor", visits)
-        self._memory.add(observations, self._actions.numbers(actions), after, terminated)
+        self._remember(observations, visits)
         return self.scale * self.novelty(observations)
 
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return 1 / |psi(s)|."""
-        _, psi = self._target(networks.to_tensor(observations, self._device))
+        _, psi = self._target(self._inputs(observations))
         inverse: Array = inverse_norm(psi).double().cpu().numpy()
         return inverse
 
     def update(self) -> Measured:
-        """Take one gradient step on the successor representation and on the prediction of next observations."""
-        if not self._memory.ready:
-            return {}
-        batch = self._memory.take()
-        before, after = (networks.to_tensor(states, self._device) for states in (batch.states, batch.next_states))
-        actions, discounts = (send(torch.from_numpy(a), self._device) for a in (batch.actions, batch.discounts))
+        """Take one gradient step, and copy the network to its target network when that is due."""
+        metrics = super().update()
+        if metrics:
+            self._updates += 1
+            if self._updates * self.update_period % self._target_period < self.update_period:
+                self._target.load_state_dict(self._net.state_dict())
+        return metrics
+
+    def _loss(self, batch: TransitionBatch) -> Tensor:
+        """Return the loss of the successor representation and of the prediction of next observations."""
+        before, after = self._inputs(batch.states), self._inputs(batch.next_states)
         with torch.no_grad():
             (phi_target, _), (_, psi_after) = self._target(before), self._target(after)
-            wanted = successor_target(phi_target, psi_after, self._gamma * discounts)
+            wanted = successor_target(phi_target, psi_after, self._gamma * self._sent(batch.discounts))
         phi, psi = self._net(before)
+        predicted = self._net.next_observation(phi, self._actions.encoded(self._sent(batch.actions)))
         successor = (psi - wanted).square().sum(dim=1).mean() / 2
-        predicted = self._net.next_observation(phi, self._actions.encoded(actions))
-        loss = successor + (predicted - _to_predict(after)).square().mean()
-        self._optimizer.zero_grad()
-        loss.backward()
-        self._optimizer.step()
-        self._memory.prepare()
-        self._updates += 1
-        if self._updates * self.update_period % self._target_period < self.update_period:
-            self._target.load_state_dict(self._net.state_dict())
-        return {"bonus/loss": number(loss)}
+        loss: Tensor = successor + (predicted - _to_predict(after)).square().mean()
+        return loss
 
     def state_dict(self) -> dict[str, Any]:
         return {
+            **super().state_dict(),
             "net": self._net.state_dict(),
             "target": self._target.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
             "updates": self._updates,
-            "memory": self._memory.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
         self._net.load_state_dict(state["net"])
         self._target.load_state_dict(state["target"])
-        load_optimizer(self._optimizer, state["optimizer"])
         self._updates = state["updates"]
-        if "memory" in state:
-            self._memory.load_state_dict(state["memory"])
 
 
 def successor_target(phi: Tensor, psi_after: Tensor, discounts: Tensor) -> Tensor:

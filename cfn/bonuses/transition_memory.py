@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from cfn import seeding
-from cfn.bonuses.visits import Visits
 from cfn.errors import BadValueError
 from cfn.nn import memory_limits
 from cfn.nn.prefetch import Prefetcher
@@ -90,14 +89,3 @@ class TransitionMemory:
         self._replay.load_state_dict(state["replay"])
         self._batches.load_state_dict(state["batches"])
         self._rng.bit_generator.state = state["rng"]
-
-
-def require_transitions(bonus: str, visits: Visits | None) -> tuple[Array, Array, Array]:
-    """Return actions, next observations and ends of the visits; raise `UsageError` if one is unknown.
-
-    Args:
-        bonus: Name of the bonus that needs them, for the message.
-        visits: What is known of the visits.
-    """
-    actions, after, terminated = (visits or Visits()).require(bonus, "actions", "next_observations", "terminated")
-    return actions, after, terminated

@@ -89,7 +89,7 @@ def test_asking_changes_nothing():
 
 def test_bad_use_is_refused():
     bonus = E3BBonus(IMAGES, ACTIONS)
-    with pytest.raises(UsageError, match=r"^bonus=e3b needs `actions` and `next_observations` and `terminated`"):
+    with pytest.raises(UsageError, match=r"^bonus=e3b needs `begins` of each visit"):
         bonus.observe(image(0)[None])
     with pytest.raises(UsageError, match=r"was made for 1, not for 3: construct it with num_envs=3$"):
         bonus.observe(np.stack([image(0)] * 3), visits(True, rows=3))
