@@ -5,7 +5,7 @@ function) that its `_target_` names (`cfn.schema`).
 """
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -176,20 +176,17 @@ def component(group: str, values: Any, choices: Mapping[str, Any]) -> Component:
     elsewhere = ELSEWHERE.get(group, ())
     if isinstance(values, dict):
         values = {key: value for key, value in values.items() if key not in elsewhere}
-    return schema.component(group, str(choices.get(group)), values, OFFERED[group], elsewhere)
+    parts = {key.partition("@")[2]: str(option) for key, option in choices.items() if key.startswith(f"{group}@")}
+    return schema.component(group, str(choices.get(group)), values, OFFERED[group], elsewhere, parts)
 
 
 def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> None:
     """Raise `UsageError` if a config from a file would import something outside this package that is not trusted."""
     foreign: dict[str, str] = {}
     for group in OFFERED:
-        keys = values.get(group)
-        if not isinstance(keys, dict) or "_target_" not in keys:
-            continue  # names nothing to import, and is refused later
-        target = str(keys["_target_"])
         configs = [yaml.safe_load(path.read_text(encoding="utf-8")) or {} for path in (CONF / group).glob("*.yaml")]
-        if target not in [config["_target_"] for config in configs if "_target_" in config]:
-            foreign[f"{group}._target_"] = target
+        known = [config["_target_"] for config in configs if "_target_" in config]
+        foreign |= {key: target for key, target in _targets(group, values.get(group)) if target not in known}
     env = values.get("env")
     module, colon, _ = str(env.get("id", "") if isinstance(env, dict) else "").partition(":")
     if colon:  # Gymnasium imports the module before it
@@ -202,6 +199,15 @@ def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> No
             origin = getattr(schema.locate(key, name), "__module__", None)
             if not _is_trusted(str(origin), trusted):
                 raise UsageError(f"{key}={name} is part of {origin}: if you trust it, add --trust {name}")
+
+
+def _targets(key: str, values: Any) -> Iterator[tuple[str, str]]:
+    """Yield the key and the value of every `_target_` in a group, also of parts at any depth."""
+    if isinstance(values, dict):
+        if "_target_" in values:
+            yield f"{key}._target_", str(values["_target_"])
+        for name, value in values.items():
+            yield from _targets(f"{key}.{name}", value)
 
 
 def _is_trusted(name: str, trusted: Collection[str]) -> bool:

@@ -30,6 +30,12 @@ def environment(choice: str, keys: Mapping[str, Any]) -> str:
     return re.sub(r"[^\w.-]", "-", str(value) if choice == "gym" else f"{choice}-{value}")
 
 
+def part_key(key: str) -> str:
+    """Return `bonus.novelty` for `bonus@bonus.novelty`, the name that Hydra has for the choice of a part."""
+    group, at, package = key.partition("@")
+    return package if at and package.startswith(f"{group}.") else key
+
+
 def setting(choices: Mapping[str, Any], env: Mapping[str, Any], overrides: Iterable[str]) -> str:
     """Return the name of a run's setting; runs that share it differ only in their seeds.
 
@@ -42,7 +48,7 @@ def setting(choices: Mapping[str, Any], env: Mapping[str, Any], overrides: Itera
         overrides: Overrides of the command line.
     """
     kept = []
-    for override in sorted(o.lstrip("+~") for o in overrides):
+    for override in sorted(part_key(o.lstrip("+~")) for o in overrides):
         key = override.partition("=")[0].partition("@")[0]
         if key not in _in_every_folder(choices) and re.split("[./]", key)[0] not in NOT_A_SETTING:
             kept.append(override)
@@ -60,7 +66,7 @@ def folder(choices: Mapping[str, Any], env: Mapping[str, Any], time: str, swept:
         swept: Values of the swept keys in this run of a sweep, as `key=value,...`; they follow the time.
         seed: Seed of the run.
     """
-    pairs = [pair.replace("/", "-") for pair in re.split(r",(?=[\w.+/@~]+=)", swept) if pair]
+    pairs = [part_key(pair).replace("/", "-") for pair in re.split(r",(?=[\w.+/@~]+=)", swept) if pair]
     pairs = [pair for pair in pairs if pair.partition("=")[0] not in _in_every_folder(choices)]
     moment = _joined(time.replace("/", "-"), pairs, ",", "and-{}-more-key{}-{}", _FOLDER_LENGTH)
     seed = int(seed) if isinstance(seed, float) and seed.is_integer() else seed

@@ -1,12 +1,17 @@
 """The constructor is the schema: the arguments of a class (or function) are config keys, their annotations the types.
 
 A new environment, agent, bonus or tracker is checked without further code. Every error names its full key.
+
+An argument annotated with an abstract class is a part: another component of the same group, such as `bonus.global` of
+`bonus=product`. It is built first, and the constructor receives the object. A key that is a word of Python has an
+argument with an underscore: the key `global` is the argument `global_`.
 """
 
 import difflib
 import importlib
 import importlib.util
 import inspect
+import keyword
 import re
 import sys
 import traceback
@@ -14,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeGuard, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -47,17 +52,42 @@ class Component:
 
     def build(self, **offered: Any) -> Any:
         """Construct it from its keys and from those of the offered arguments that its constructor names."""
-        taken = inspect.signature(self.target).parameters.keys() & offered.keys()
+        parameters = inspect.signature(self.target).parameters
+        values = {name: offered[name] for name in parameters.keys() & offered.keys()}
+        names = {key_of(name): name for name in parameters}
+        for key, value in self.keys.items():
+            values[names.get(key, key)] = value.build(**_for_part(key, offered)) if _is_part(value) else value
         try:
-            return self.target(**{name: offered[name] for name in taken}, **self.keys)
+            return self.target(**values)
         except BadValueError as error:
             raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
         except TypeError as error:
             raise UsageError(f"{self.group}={self.name} cannot be constructed: {error}") from error
 
 
+def _is_part(value: Any) -> TypeGuard[Component]:
+    return isinstance(value, Component)
+
+
+def _for_part(key: str, offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the offered arguments of a part: the same, but with a seed of its own."""
+    from cfn import seeding  # imports PyTorch, which help and completion do not need
+
+    return {**offered, **({"seed": seeding.integer(offered["seed"], key)} if "seed" in offered else {})}
+
+
+def key_of(argument: str) -> str:
+    """Return the config key of an argument: `global` of `global_`, which would otherwise be a word of Python."""
+    return argument[:-1] if argument.endswith("_") and keyword.iskeyword(argument[:-1]) else argument
+
+
 def component(
-    group: str, name: str, values: Any, offered: Collection[str] = (), elsewhere: Collection[str] = ()
+    group: str,
+    name: str,
+    values: Any,
+    offered: Collection[str] = (),
+    elsewhere: Collection[str] = (),
+    parts: Mapping[str, str] | None = None,
 ) -> Component:
     """Return a checked component; raise `UsageError` with the key if its class or a value is wrong.
 
@@ -67,12 +97,29 @@ def component(
         values: Keys of the option, with `_target_`.
         offered: Arguments that are not keys, because the program passes them.
         elsewhere: Keys of the group that are not arguments and not in `values`.
+        parts: Option chosen for each part, by its full key.
     """
     if not isinstance(values, dict) or "_target_" not in values:
         raise UsageError(f"{group}={name} has no _target_: its YAML file must name the class to construct")
     keys = dict(values)
     target = locate(f"{group}._target_", str(keys.pop("_target_")))
+    for key, argument in arguments(target, f"{group}.", offered)[0].items():
+        if key in keys and _is_class_of_parts(argument.hint):
+            keys[key] = _part(f"{group}.{key}", keys[key], offered, parts or {})
     return Component(group, name, target, checked(target, keys, f"{group}.", offered, f"{group}={name}", elsewhere))
+
+
+def _part(key: str, values: Any, offered: Collection[str], parts: Mapping[str, str]) -> Component:
+    """Return a checked part; its key is its group."""
+    if not isinstance(values, dict):
+        group = key.partition(".")[0]
+        raise UsageError(f"{key}={values}: should be a {group} with a _target_, chosen as {group}@{key}=NAME")
+    return component(key, parts.get(key, "?"), values, offered, parts=parts)
+
+
+def _is_class_of_parts(hint: Any) -> bool:
+    """Return whether an annotation is an abstract class, such as `Bonus`, whose options are classes with keys."""
+    return inspect.isabstract(hint)
 
 
 def locate(key: str, path: str) -> Callable[..., Any]:
@@ -138,7 +185,7 @@ def arguments(
     except ValueError as error:
         raise UsageError(f"{prefix}_target_: {target} has no readable signature, so its keys are unknown") from error
     named = {
-        name: Argument(hints.get(name, Any), parameter.default)
+        key_of(name): Argument(hints.get(name, Any), parameter.default)
         for name, parameter in parameters.items()
         if name not in offered and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     }
@@ -176,6 +223,8 @@ def checked(
 
 def checked_value(key: str, hint: Any, value: Any) -> Any:
     """Return a value converted to its annotated type; raise `UsageError` with the key if that is impossible."""
+    if isinstance(value, Component):
+        return value  # checked by its own class
     if isinstance(hint, type) and is_dataclass(hint):
         if isinstance(value, hint):
             return value

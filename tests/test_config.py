@@ -156,6 +156,17 @@ def test_all_names_that_need_trust_are_asked_for_at_once():
         from_values(values(**FOREIGN), CHOICES, trusted=["mine"])
 
 
+def test_a_part_needs_trust_as_its_bonus_does():
+    """A run folder from a stranger must not import a class that hides inside a bonus of this package."""
+    part = {"_target_": "os.system", "command": "true"}
+    changed = values(bonus={"_target_": "cfn.bonuses.noveld.NovelDBonus", "novelty": part})
+    with pytest.raises(UsageError, match=r"^bonus\.novelty\._target_=os\.system is not part of this package"):
+        from_values(changed, CHOICES, trusted=[Mine.__module__])
+    changed = values(bonus={"_target_": "cfn.bonuses.none.NoBonus", "deep": {"er": part}})
+    with pytest.raises(UsageError, match=r"^bonus\.deep\.er\._target_=os\.system is not part of this package"):
+        from_values(changed, CHOICES, trusted=[Mine.__module__])
+
+
 @pytest.mark.parametrize("env", [None, 3, {}, {"size": 3}], ids=str)
 def test_an_option_that_names_no_class_needs_no_trust_and_is_refused(env):
     for changed in (values(env=env), {key: value for key, value in values().items() if key != "env"}):

@@ -126,3 +126,12 @@ def test_long_names_are_cut_and_stay_apart():
 def test_names_are_safe():
     name = naming.folder(CHOICES, {}, "now", "env.path=/a/b c,env.list=[1,2]", 0).parts[2]
     assert set("/[]'\"*?") & set(name) == set()
+
+
+def test_the_choice_of_a_part_is_part_of_the_setting():
+    overrides = ["bonus=noveld", "bonus@bonus.novelty=cfn", "bonus.novelty.lr=1"]
+    choices = {"env": "taxi5", "agent": "rainbow", "bonus": "noveld"}
+    assert naming.setting(choices, {}, overrides) == "taxi5/rainbow-noveld bonus.novelty.lr=1 bonus.novelty=cfn"
+    folder = naming.folder(choices, {}, "now", "bonus@bonus.novelty=cfn,seed=1", 1)
+    assert str(folder) == "taxi5/rainbow-noveld/now,bonus.novelty=cfn/seed=1"
+    assert naming.part_key("suite@_global_.suite=x") == "suite@_global_.suite=x"

@@ -15,7 +15,22 @@ from typing import Any
 from cfn.runs.reading import is_number
 from cfn.runs.record import Record, without_tex
 
-BONUS_NAMES = {"cfn": "CFN", "pixelcnn": "PixelCNN", "rnd": "RND", "count": "true counts", "none": "no bonus"}
+BONUS_NAMES = {
+    "cfn": "CFN",
+    "pixelcnn": "PixelCNN",
+    "rnd": "RND",
+    "count": "true counts",
+    "none": "no bonus",
+    "simhash": "SimHash",
+    "cts": "CTS",
+    "drnd": "DRND",
+    "e3b": "E3B",
+    "product": "global x episodic",
+    "noveld": "NovelD",
+    "icm": "ICM",
+    "successor": "successor counts",
+    "first_visit": "first visits",
+}
 DERIVED_FROM_BONUS = {"reward_clip"}
 """Keys whose value follows from the bonus in the suites of the paper."""
 AGENT_NAMES = {"sac": "SAC", "rainbow": "Rainbow", "random": "random"}

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
+from cfn.bonuses.whitening import CLIP, as_floats, whitened
 from cfn.checkpoints.stateful import load_optimizer
 from cfn.nn import networks
 from cfn.nn.device import Measured, number
@@ -34,8 +35,6 @@ from cfn.types import Array, NonNegativeFloat, PositiveFloat, State
 
 FEATURES = 512
 """Number of outputs of both networks."""
-CLIP = 5.0
-"""Maximum absolute value of normalised inputs."""
 ADAM_EPSILON = 1e-5
 """Adam's epsilon."""
 
@@ -67,7 +66,9 @@ class RNDBonus(Bonus):
         self._device = torch.device(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            target, predictor = _networks(observation_space)
+            target, predictor = (make(observation_space) for make in (target_network, predictor_network))
+            networks.orthogonal(target)
+            networks.orthogonal(predictor)
         self._target, self._predictor = target.to(self._device), predictor.to(self._device)
         self._optimizer = torch.optim.Adam(self._predictor.parameters(), lr, eps=ADAM_EPSILON, fused=True)
         stats = PublishedStats if self._published else RunningStats
@@ -85,7 +86,7 @@ class RNDBonus(Bonus):
             inputs = np.stack([self._counted_input(observation) for observation in observations])
             self._pending.extend(inputs)
         else:
-            self._input_stats.update(_floats(observations))
+            self._input_stats.update(as_floats(observations))
             self._pending.extend(observations)
             inputs = self._inputs(observations)
         with torch.inference_mode():
@@ -137,11 +138,9 @@ class RNDBonus(Bonus):
         return inputs
 
     def _inputs(self, observations: Array) -> Array:
-        mean, variance = self._input_stats.mean, self._input_stats.variance
-        if self._published:
-            normalized = (observations - mean) / variance
-        else:
-            normalized = (_floats(observations) - mean) / np.sqrt(variance + 1e-8)
+        if not self._published:
+            return whitened(observations, self._input_stats)
+        normalized = (observations - self._input_stats.mean) / self._input_stats.variance
         inputs: Array = np.clip(normalized, -CLIP, CLIP).astype(np.float32)
         return inputs
 
@@ -153,19 +152,22 @@ class RNDBonus(Bonus):
         return error
 
 
-def _floats(observations: Array) -> Array:
-    floats: Array = observations / 255.0 if observations.dtype == np.uint8 else observations
-    return floats
-
-
-def _networks(space: gym.Space[Any]) -> tuple[nn.Module, nn.Module]:
-    """Return the target and the predictor, which has more layers."""
+def target_network(space: gym.Space[Any], outputs: int = FEATURES) -> nn.Module:
+    """Return a target network, without its initial weights."""
     if shape := networks.image_shape(space):
-        (target, size), (predictor, _) = networks.convolutions(shape), networks.convolutions(shape)
-        head = (nn.Linear(size, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, FEATURES))
-        pair = nn.Sequential(target, nn.Linear(size, FEATURES)), nn.Sequential(predictor, *head)
-    elif length := networks.vector_size(space):
-        pair = networks.perceptron(length, 400, FEATURES), networks.perceptron(length, 400, 300, FEATURES)
-    else:
-        raise networks.unsupported(space)
-    return networks.orthogonal(pair[0]), networks.orthogonal(pair[1])
+        body, size = networks.convolutions(shape)
+        return nn.Sequential(body, nn.Linear(size, outputs))
+    if length := networks.vector_size(space):
+        return networks.perceptron(length, 400, outputs)
+    raise networks.unsupported(space)
+
+
+def predictor_network(space: gym.Space[Any], outputs: int = FEATURES) -> nn.Module:
+    """Return a predictor network, which has more layers than a target, without its initial weights."""
+    if shape := networks.image_shape(space):
+        body, size = networks.convolutions(shape)
+        head = (nn.Linear(size, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, outputs))
+        return nn.Sequential(body, *head)
+    if length := networks.vector_size(space):
+        return networks.perceptron(length, 400, 300, outputs)
+    raise networks.unsupported(space)

@@ -23,6 +23,7 @@ class Visits:
         begins: Whether the visit is the first one of its episode.
         terminated: Whether the step ended the episode in a terminal state.
         truncated: Whether the step ended the episode for another reason, such as a time limit.
+        next_states: True states of the next observations, under the same rule as `states`.
     """
 
     states: Sequence[State] | None = None
@@ -31,6 +32,7 @@ class Visits:
     begins: Array | None = None
     terminated: Array | None = None
     truncated: Array | None = None
+    next_states: Sequence[State] | None = None
 
     @property
     def pairs(self) -> list[State] | None:

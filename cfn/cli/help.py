@@ -102,7 +102,7 @@ class Help:
         rows = [[option, self._comment(group, option)] for option in self._options(group)]
         lines = [f"{group}={self._choices.get(group)}; the options:", *_table(rows, self._width)]
         for section in self._sections() if group in GROUPS else []:
-            if section.title.startswith(f"{group}="):
+            if section.title.startswith((f"{group}=", f"{group}.")):
                 lines += ["", *self._section(section)]
         return "\n".join(lines)
 
@@ -110,7 +110,8 @@ class Help:
         yield self._composition.of_every_run()
         for group in GROUPS:
             for composition in self._alternatives if group == "agent" else [self._composition]:
-                yield composition.of_group(group)
+                for owner in (group, *composition.parts_of(group)):
+                    yield composition.of_group(owner)
 
     def _groups(self) -> list[str]:
         found = [group for group in self._loader.list_groups("") if group != "hydra"]
@@ -135,7 +136,7 @@ class Help:
         if group == "agent" and self._choices.agent == AUTO:
             kinds = [kind for kind, agent in agents_by_kind(self._choices).items() if agent == option]
             title += f" (agent={AUTO} with {' or '.join(kinds)} actions)"
-        sentence = section.problem or self._comment(group, option) or section.summary
+        sentence = section.problem or self._comment(group.partition(".")[0], option) or section.summary
         heading = f"{title}: {sentence}" if sentence else title
         if not (section.keys or section.problem):
             heading += " It has no keys."

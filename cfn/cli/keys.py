@@ -73,15 +73,26 @@ class Composition:
         """Return the keys that every run has."""
         return Section("Keys of every run", "", self._fields(Config, ""))
 
+    def parts_of(self, group: str) -> list[str]:
+        """Return the parts of the option chosen in a group, such as `bonus.novelty`, also parts of parts."""
+        keys: Any = OmegaConf.to_container(OmegaConf.select(self.config, group) or OmegaConf.create())
+        found = [f"{group}.{key}" for key, value in keys.items() if isinstance(value, dict) and "_target_" in value]
+        return [part for first in found for part in (first, *self.parts_of(first))]
+
     def of_group(self, group: str) -> Section:
-        """Return the keys of the option chosen in a group; raise `UsageError` if an unknown key is given."""
-        title = f"{group}={self.choices[group]}"
+        """Return the keys of the option chosen in a group or for a part; raise `UsageError` if an unknown key is given.
+
+        Args:
+            group: Config group, or full key of a part.
+        """
+        of_type = group.partition(".")[0]
+        title = f"{group}={self.choices.get(group if group == of_type else f'{of_type}@{group}', '?')}"
         path = OmegaConf.select(self.config, f"{group}._target_")
         try:
             if path is None:
                 raise UsageError(f"{title} has no _target_: its YAML file must name the class to construct")
             target = schema.locate(f"{group}._target_", path)
-            named, takes_any = schema.arguments(target, f"{group}.", OFFERED[group])
+            named, takes_any = schema.arguments(target, f"{group}.", OFFERED[of_type])
         except UsageError as error:
             return Section(title, "", [], str(error))
         arguments, meanings = dict(named), explained(target)
@@ -89,7 +100,10 @@ class Composition:
             hint = get_type_hints(Config, include_extras=True)[name]
             arguments[name] = schema.Argument(hint, getattr(Config, name))
             meanings[name] = explained(Config)[name]
-        further = [str(key) for key in self.config[group] if key not in (*arguments, "_target_")]
+        parts = self.parts_of(group)
+        arguments = {name: argument for name, argument in arguments.items() if f"{group}.{name}" not in parts}
+        further = [str(key) for key in OmegaConf.select(self.config, group) if key not in (*arguments, "_target_")]
+        further = [key for key in further if f"{group}.{key}" not in parts]
         if further and not takes_any:
             raise UsageError(schema.unknown_key(f"{group}.{further[0]}", arguments, title))
         arguments |= {name: schema.Argument(Any, schema.REQUIRED) for name in further}

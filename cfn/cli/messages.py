@@ -52,6 +52,8 @@ def _config_error(error: HydraException | OmegaConfBaseException) -> str:
     if sweep := re.match("Ambiguous value for argument '(.*)'", str(error)):
         key, _, values = sweep[1].partition("=")
         return f"{sweep[1]}: several values are a sweep: add -m (a list is written {key}=[{values}])"
+    if part := re.match(r"Could not override '(\w+)@([\w.]+)'", str(error)):
+        return f"{part[2]}: the chosen {part[1]} has no such part; bonus=noveld has bonus.novelty, for example"
     if added := re.match("Could not append to config. An item is already at '(.*)'", str(error)):
         return f"+{added[1]}: this key exists already: leave out the +"
     if isinstance(error, OverrideParseException):

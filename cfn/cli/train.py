@@ -15,6 +15,7 @@ from cfn.cli.arguments import parse_hydra
 from cfn.cli.messages import describe
 from cfn.config import CONF, check
 from cfn.launch.composed import run_folder, with_agent
+from cfn.launch.parts import choosing_parts
 from cfn.launch.sweeper import Sweeper, report_failure
 from cfn.runs.folder import Run, remove_if_empty, reset_peak_memory
 
@@ -30,6 +31,8 @@ def run(arguments: list[str]) -> None:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)
     options, arguments = parse_hydra(arguments)
+    folders = [CONF, *([Path(options.config_dir)] if options.config_dir else [])]
+    options.overrides, arguments = (choosing_parts(words, folders) for words in (options.overrides, arguments))
     if options.help:
         from cfn.cli.help import show  # reads the docstrings of classes that import PyTorch
 

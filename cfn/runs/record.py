@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfn.errors import UsageError
-from cfn.naming import NOT_A_SETTING, environment
+from cfn.naming import NOT_A_SETTING, environment, part_key
 from cfn.runs.folder import Run
 from cfn.runs.layout import METRICS
 from cfn.runs.reading import (
@@ -78,7 +78,8 @@ class Record(Run):
     @property
     def estimates_counts(self) -> bool:
         """Whether the bonus estimates 1 / sqrt(N) and so belongs on the dashed line."""
-        return self.bonus not in ("rnd", "none")
+        others = ("rnd", "none", "e3b", "first_visit", "icm", "noveld", "product", "successor")
+        return self.bonus not in others
 
     @property
     def task(self) -> str:
@@ -99,7 +100,7 @@ class Record(Run):
     def named_keys(self) -> set[str]:
         """Keys named on the command line; `suite.cfn.lr` counts as `bonus.lr`, which takes its value from there."""
         owners = {f"suite.{self.agent}.": "agent.", f"suite.{self.bonus}.": "bonus.", "suite.": ""}
-        keys = {override.lstrip("+~").partition("=")[0] for override in self.overrides}
+        keys = {part_key(override.lstrip("+~").partition("=")[0]) for override in self.overrides}
         for entry, owner in owners.items():
             keys = {owner + key.removeprefix(entry) if key.startswith(entry) else key for key in keys}
         return keys
@@ -183,10 +184,16 @@ class Record(Run):
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Names of the groups and every config key that affects learning, except the seed."""
-        names = {"env": self.env, "agent": self.agent, "bonus": self.bonus}
+        names = {"env": self.env, "agent": self.agent, "bonus": self.bonus} | self._parts
         keys = flat({key: v for key, v in self.config.items() if key not in _NOT_A_SETTING})
         # the name of a group stands for its _target_
         return names | {key: value for key, value in keys if not key.endswith("_target_")}
+
+    @cached_property
+    def _parts(self) -> dict[str, str]:
+        """Options chosen for the parts of the bonus, such as `bonus.novelty` of NovelD, by key."""
+        nested = [f"bonus.{key}" for key, value in self.group("bonus").items() if isinstance(value, Mapping)]
+        return {key: without_tex(self.choices.get(f"bonus@{key}", "?")) for key in nested}
 
     def group(self, name: str) -> Mapping[str, Any]:
         """Return one group of config keys; empty if it does not exist."""
@@ -197,6 +204,8 @@ class Record(Run):
         """Return the value of a command-line key: the name of a group, or a value of the config."""
         if key in ("env", "agent", "bonus"):
             return getattr(self, key)
+        if key in self._parts:
+            return self._parts[key]
         value: Any = self.config
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None

@@ -107,7 +107,7 @@ class Training:
 
             frames = newest(observations, config.frame_stack)
             next_frames = newest(next_observations, config.frame_stack)
-            visits = Visits(states, actions, next_frames, envs.begins, terminated, truncated)
+            visits = Visits(states, actions, next_frames, envs.begins, terminated, truncated, next_states)
             bonuses = bonus.observe(frames, visits)
             learned_rewards = clip(clip(rewards, config.extrinsic_clip) + bonuses, config.reward_clip)
             agent.observe(observations, actions, learned_rewards, next_observations, terminated, truncated)

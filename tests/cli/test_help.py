@@ -43,7 +43,7 @@ def test_the_overview_lists_groups_and_keys_with_values_types_and_meanings(call)
     assert "preset paper mini, paper" in lines, "no inner groups"
     assert "hydra/" not in text
     assert "${" not in text
-    assert "bonus cfn cfn, count, elliptical, none, pixelcnn, rnd" in lines
+    assert "bonus cfn cfn, count, cts, drnd, e3b, elliptical, first_visit, icm, none, noveld, pixelcnn," in " ".join(lines)
     assert "steps 50000000 int >= 1 Length of the run, in agent steps summed over all environments." in " ".join(lines)
     assert "env.game MontezumaRevenge str Name of the game in ALE" in " ".join(lines)
     assert "bonus.d 7 int >= 1 Number of coins per visit." in lines
@@ -91,7 +91,7 @@ def test_one_key_is_explained_in_full(call):
 
 def test_a_group_is_explained_with_its_options(call):
     text = call("train", "--help", "bonus", "bonus=none").stdout
-    assert "  rnd         Random Network Distillation." in text
+    assert "  rnd          Random Network Distillation." in text
     assert "bonus=none: No intrinsic reward. It has no keys." in text
     assert "Figure 5: D4RL's ant" in call("train", "--help", "experiment").stdout
     lines = call("train", "--help", "checkpoint").stdout.splitlines()
@@ -169,3 +169,12 @@ def test_values_are_shown_as_they_are_typed():
 
 def test_a_sentence_ends_before_the_next_capital():
     assert first_sentence("See Eq. 6 of it, i.e. below. Then more.") == "See Eq. 6 of it, i.e. below."
+
+
+def test_parts_are_explained_with_their_own_options():
+    text = Help(["bonus=noveld", "bonus@bonus.novelty=cfn"], None).on("bonus")
+    assert "\nbonus.novelty=cfn: Coin Flip Network" in text
+    assert "  bonus.novelty.d " in text
+    one = Help(["bonus=product"], None).on("bonus.episodic.ridge")
+    assert one.startswith("bonus.episodic.ridge=0.1\n")
+    assert "Value from: bonus=product" in one

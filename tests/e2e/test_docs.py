@@ -20,6 +20,7 @@ from cfn.cli.main import main
 from cfn.config import CONF, OFFERED
 from cfn.exam.report_card import require_questions
 from cfn.launch.composing import config_loader
+from cfn.launch.parts import declared_parts
 from cfn.launch.sweeper import combinations
 
 ROOT = Path(__file__).parents[2]
@@ -132,6 +133,7 @@ def keys_of_the_configs():
     for group in ("env", "agent", "bonus", "tracker"):
         for path in (CONF / group).glob("*.yaml"):
             yield from flat(yaml.safe_load(path.read_text(encoding="utf-8")), f"{group}.")
+    yield from declared_parts([CONF])
     yield from flat(yaml.safe_load((CONF / "base.yaml").read_text(encoding="utf-8")), "")
 
 

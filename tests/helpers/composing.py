@@ -4,12 +4,13 @@ from hydra import compose, initialize_config_dir
 
 from cfn.config import CONF, check
 from cfn.launch.composed import with_agent
+from cfn.launch.parts import choosing_parts
 
 
 def composed(*overrides):
     """What `cfn train` with these overrides would run, checked, and Hydra's own part of it."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose("config", overrides=list(overrides), return_hydra_config=True)
+        config = compose("config", overrides=choosing_parts(overrides, [CONF]), return_hydra_config=True)
     choices = config.hydra.runtime.choices
     hydra = config.hydra
     job = config.copy()

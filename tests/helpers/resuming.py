@@ -22,12 +22,34 @@ CFN = ("bonus=cfn", "bonus.min_size=20", "bonus.batch_size=8", "bonus.capacity=7
 SMALL_CFN = (*CFN, "bonus.channels=[4,4,4]")
 VECTOR_CFN = (*CFN, "bonus.hidden=[16]")
 PIXELCNN = ("bonus=pixelcnn", "bonus.side=14")
+LEARNER = ("bonus.min_size=20", "bonus.batch_size=8", "bonus.capacity=70")
+PRODUCT = ("bonus=product", "bonus@bonus.global=cfn", "bonus@bonus.episodic=e3b")
+PRODUCT += tuple(key.replace("bonus.", f"bonus.{part}.") for key in LEARNER for part in ("global", "episodic"))
+FAMILY = (
+    ("bonus=simhash", "bonus.centre=60"),
+    ("bonus=drnd", "bonus.targets=3", *LEARNER),
+    ("bonus=e3b", *LEARNER),
+    ("bonus=icm", *LEARNER),
+    ("bonus=successor", *LEARNER, "bonus.features=16", "bonus.target_period=30", "bonus.update_period=2"),
+    ("bonus=noveld",),
+    PRODUCT,
+    ("bonus=first_visit",),
+)
 ENVIRONMENTS = {
-    "gridworld": (GRID, SMALL_CFN, ("bonus=rnd",), PIXELCNN, ("bonus=none",), ("bonus=count",)),
+    "gridworld": (
+        GRID,
+        SMALL_CFN,
+        ("bonus=rnd",),
+        PIXELCNN,
+        ("bonus=none",),
+        ("bonus=count",),
+        ("bonus=cts",),
+        *FAMILY,
+    ),
     "taxi": (TAXI, SMALL_CFN, ("bonus=rnd",), PIXELCNN, ("bonus=none",)),
     "montezuma": (MONTEZUMA, SMALL_CFN, ("bonus=rnd",), PIXELCNN, ("bonus=none",)),
-    "cartpole": (CARTPOLE, VECTOR_CFN, ("bonus=rnd",), ("bonus=none",)),
-    "fetch": (("env=fetch_push", *ROBOT), VECTOR_CFN, ("bonus=rnd",), ("bonus=none",)),
+    "cartpole": (CARTPOLE, VECTOR_CFN, ("bonus=rnd",), ("bonus=none",), *FAMILY),
+    "fetch": (("env=fetch_push", *ROBOT), VECTOR_CFN, ("bonus=rnd",), ("bonus=none",), *FAMILY),
     "adroit": (("env=relocate", *ROBOT), VECTOR_CFN, ("bonus=rnd",), ("bonus=none",)),
     "ant": (("env=antmaze", *ROBOT), VECTOR_CFN, ("bonus=rnd",), ("bonus=none",)),
 }

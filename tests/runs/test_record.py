@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import yaml
 from folders import make_run
 
+from cfn.analysis.grouping import group
 from cfn.runs.record import Record
 
 
@@ -52,3 +54,18 @@ def test_without_the_number_of_episodes_each_row_is_one(tmp_path):
     run = training(tmp_path, [(50, 1, None), (60, 2, None)], last=100)
     assert run.training_by_iteration.values.tolist() == [1.5]
     assert run.goals is None
+
+
+def test_the_parts_of_a_bonus_distinguish_settings(tmp_path):
+    runs = []
+    for name in ("rnd", "cfn"):
+        part = {"_target_": "x", "scale": 1}
+        folder = make_run(tmp_path, "noveld", config={"bonus.novelty": part}, overrides=[f"bonus@bonus.novelty={name}"])
+        choices = {"env": "gridworld", "agent": "rainbow", "bonus": "noveld", "bonus@bonus.novelty": name}
+        (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump({"hydra": {"runtime": {"choices": choices}}}))
+        runs.append(Record.read(folder))
+    assert [run.value("bonus.novelty") for run in runs] == ["rnd", "cfn"]
+    assert [run.settings["bonus.novelty"] for run in runs] == ["rnd", "cfn"]
+    assert runs[0].named_keys == {"bonus.novelty"}
+    groups, _ = group(runs)
+    assert [one.label for one in groups] == ["NovelD, bonus.novelty=cfn", "NovelD, bonus.novelty=rnd"]

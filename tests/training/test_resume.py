@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command import CFN
 from metrics import rows
-from resuming import CARTPOLE, COMMON, ENVIRONMENTS, GRID, SMALL_CFN, broken_off, claimed, resumed
+from resuming import CARTPOLE, COMMON, ENVIRONMENTS, GRID, PRODUCT, SMALL_CFN, broken_off, claimed, resumed
 
 from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
@@ -28,6 +28,7 @@ PAIRS = {
 }
 QUICK = ("gridworld-cfn", "gridworld-rnd", "gridworld-pixelcnn", "taxi-none", "cartpole-cfn", "montezuma-cfn")
 QUICK += ("fetch-cfn", "adroit-none", "ant-rnd")
+QUICK += tuple(f"gridworld-{name}" for name in ("cts", "product", "noveld", "successor"))
 TOLD_APART = {"train/return", "train/bonus", "train/length", "eval/return", "explore/states"}
 
 
@@ -59,9 +60,10 @@ def test_every_pair_resumes_bit_for_bit(tmp_path, monkeypatch, overrides):
         (*GRID, *SMALL_CFN, "num_envs=3", "agent.noisy=true", "agent.double=true", "agent.dueling=true"),
         (*GRID, *SMALL_CFN, "bonus.flips=gaussian", "bonus.update_period=3", "agent.update_period=2", "num_envs=2"),
         (*CARTPOLE, "bonus=rnd", "num_envs=4"),
+        (*CARTPOLE, *PRODUCT, "num_envs=3"),
         ("env=gridworld_small", "agent=random", "bonus=none"),
     ],
-    ids=["noisy", "periods", "many", "random"],
+    ids=["noisy", "periods", "many", "episodic", "random"],
 )
 def test_so_do_others(tmp_path, monkeypatch, overrides):
     broken, whole = both(tmp_path, monkeypatch, 100, *overrides, "steps=150", "eval.every=50", "checkpoint.every=40")

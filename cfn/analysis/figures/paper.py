@@ -1,4 +1,4 @@
-"""The figure of each experiment of the paper, and what it shows: the same as the published figure."""
+"""The figure of each experiment. For experiments of the paper it shows the same as the published figure."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from cfn.analysis.experiments import Members, members
 from cfn.analysis.figures.common import save
+from cfn.analysis.figures.family import family_figure, family_table
 from cfn.analysis.figures.panels import Style
 from cfn.analysis.figures.paper_counts import paper_ablation, paper_scatters
 from cfn.analysis.figures.paper_returns import paper_buffer_sizes, paper_curves, paper_noise_bars, paper_task_grid
@@ -66,6 +67,7 @@ FIGURES = {
     "montezuma_buffer": PaperFigure(paper_buffer_sizes),
     "taxi_counts": PaperFigure(paper_scatters),
     "zero_flips": PaperFigure(paper_scatters),
+    "family": PaperFigure(family_figure, Style("iqm"), table=family_table),
     "scale_search": PaperFigure(search_figure, table=search_table),
 }
 """Figure of each experiment, by name of the experiment."""

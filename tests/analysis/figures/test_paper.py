@@ -277,8 +277,7 @@ def test_every_figure_is_drawn(tmp_path, name):
     noise = {"env.action_noise": "0", "env.sticky": "0"}
     folders = [planned(name, tmp_path, noise | cell, seed=seed) for seed in (0, 1)]
     out, problems, table = draw_experiment(name, folders, tmp_path / "figure.png", CONF)
-    assert table == ""
-    assert not (tmp_path / "figure.md").exists()
+    assert bool(table) == (tmp_path / "figure.md").exists() == (name == "family")
     assert any(f"{name} (preset=paper) has no " in problem for problem in problems)
     image = matplotlib.image.imread(out)
     assert image.std() > 0.05
@@ -305,8 +304,9 @@ def test_a_picture_that_cannot_be_written_is_a_sentence(tmp_path):
 
 
 def test_published_figures_show_means_and_standard_errors_by_arrivals():
-    assert {(figure.style.stat, figure.style.counted) for figure in FIGURES.values()} == {("mean", "arrivals")}
-    shown = {name: figure.style[2:4] + figure.style[5:] for name, figure in FIGURES.items()}
+    published = {name: figure for name, figure in FIGURES.items() if name != "family"}  # no paper has that figure
+    assert {(figure.style.stat, figure.style.counted) for figure in published.values()} == {("mean", "arrivals")}
+    shown = {name: figure.style[2:4] + figure.style[5:] for name, figure in published.items()}
     assert shown.pop("gridworld_ablation") == ("eval", "rmse", 6)
     assert shown.pop("fetch") == ("train", "mse", 10)
     assert shown.pop("montezuma_curves") == ("eval", "mse", 3)

@@ -1,0 +1,76 @@
+"""Bonuses that are made of other bonuses: what all of them need of their parts."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from torch import nn
+
+from cfn.bonuses.base import Bonus
+from cfn.errors import BadValueError
+from cfn.nn.device import Measured
+
+KINDS = {
+    "state": "is paid for a state",
+    "transition": "is paid for a transition",
+    "episode": "remembers one episode",
+    "combination": "is itself made of bonuses",
+}
+"""What to say of a bonus, by its kind."""
+
+
+class Combination(Bonus):
+    """Owns other bonuses: it updates, saves and loads them.
+
+    Args:
+        parts: The bonuses by name.
+    """
+
+    kind: ClassVar[Literal["combination"]] = "combination"
+
+    def __init__(self, parts: Mapping[str, Bonus]) -> None:
+        self._parts = dict(parts)
+        self.update_period = math.gcd(*(part.update_period for part in parts.values()))
+        self.full_bytes = sum(part.full_bytes for part in parts.values())
+        self._updates = 0
+
+    @property
+    def networks(self) -> tuple[nn.Module, ...]:
+        """Trained networks of all parts."""
+        return tuple(net for part in self._parts.values() for net in part.networks)
+
+    def update(self) -> Measured:
+        """Update each part as often as its own `update_period` says; metrics of several parts have their names."""
+        self._updates += 1
+        step = self._updates * self.update_period
+        metrics: dict[str, Any] = {}
+        for name, part in self._parts.items():
+            if step % part.update_period == 0:
+                prefix = f"{name}_" if len(self._parts) > 1 else ""
+                metrics |= {key.replace("bonus/", f"bonus/{prefix}", 1): value for key, value in part.update().items()}
+        return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        states = {name: part.state_dict() for name, part in self._parts.items()}
+        memories = {name: state.pop("memory") for name, state in states.items() if "memory" in state}
+        return {"parts": states, "updates": self._updates, "memory": memories}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, part in self._parts.items():
+            own = state["parts"][name]
+            memories = state.get("memory", {})
+            part.load_state_dict({**own, "memory": memories[name]} if name in memories else own)
+        self._updates = state["updates"]
+
+
+def require_kind(key: str, part: Bonus, kinds: tuple[str, ...], needed: str) -> None:
+    """Raise `BadValueError` unless a part is of one of these kinds.
+
+    Args:
+        key: Key of the part.
+        part: The part.
+        kinds: Kinds that are accepted.
+        needed: What is needed instead, for the message.
+    """
+    if part.kind not in kinds:
+        raise BadValueError(key, f"{type(part).__name__} {KINDS[part.kind]}, but {needed}")
