@@ -15,3 +15,11 @@ class BadValueError(UsageError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.sentence}"
+
+
+class BadInputError(UsageError, ValueError):
+    """An input that a bonus or a wrapper cannot take: an observation, an observation space, a name."""
+
+
+class WrongTypeError(UsageError, TypeError):
+    """An object of the wrong type, such as a single environment where a vector environment is needed."""

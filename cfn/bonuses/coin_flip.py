@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from cfn import seeding
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_floor import CoinTally
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
@@ -90,6 +91,7 @@ class CoinFlipBonus(Bonus):
         channels: Annotated[Sequence[Positive], Len(3, 3)] = networks.CHANNELS,
         hidden: Sequence[Annotated[int, Ge(1)]] = networks.HIDDEN,
     ) -> None:
+        self._check = ObservationCheck(observation_space)
         if capacity < batch_size:
             raise BadValueError(
                 "capacity", f"{capacity} states cannot fill a batch of batch_size={batch_size}: choose more"
@@ -127,6 +129,7 @@ class CoinFlipBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return scaled B(s_t), then update the prior's statistics and store flips (lines 11 to 15 of Algorithm 1)."""
+        observations = self._check(observations)
         if observations.dtype != np.uint8 and not np.isfinite(observations).all():
             raise UsageError("an observation has NaN or infinity, which no bonus can learn from: fix the environment")
         frames = self._replay.frames
@@ -149,6 +152,7 @@ class CoinFlipBonus(Bonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return B(s) of Eq. 5; like the reward, it is 0 until learning begins."""
+        observations = self._check(observations)
         if not self._begun:
             return np.zeros(len(observations), np.float32)
         return _root_mean_square(self._f(observations, self._prior_features(observations)))
