@@ -5,9 +5,9 @@ an episode but its last one is counted once. In the mode NEXT_STEP, a step after
 environment: it is no visit, and pays nothing.
 """
 
+from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
@@ -91,19 +91,21 @@ class BonusVectorWrapper(VectorWrapper):
         self._payment.release()
         self.env.close(**keywords)
 
-    def state_dict(self) -> dict[str, Any]:
-        return self._payment.state_dict()
+    def save(self, folder: str | Path) -> None:
+        """Save the bonus. No pickle is written."""
+        self._payment.save(folder)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the bonus and the steps until its next update; the environments must be reset afterwards."""
-        self._payment.load_state_dict(state)
+    def load(self, folder: str | Path) -> None:
+        """Restore a saved bonus exactly; it must have been made with the same arguments. Then reset the environments."""
+        self._payment.load(folder)
+        self._observations = None
 
     def _pay(
         self, visited: Array, actions: Any, following: Any, terminated: Array, truncated: Array, infos: dict[str, Any]
     ) -> Array:
         assert self._observations is not None
         rows = np.flatnonzero(visited)
-        if not len(rows):
+        if not len(rows):  # all environments reset
             return np.zeros(0)
         states = states_or_none([self._states[i] for i in rows])
         visits = Visits(

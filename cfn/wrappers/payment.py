@@ -1,6 +1,8 @@
 """What all wrappers share: a bonus that pays for the steps of several environments and learns at its own period."""
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
+from cfn.checkpoints.store import Checkpoints
 from cfn.envs.batch import as_state
 from cfn.errors import BadInputError, WrongTypeError
 from cfn.types import Array, Metrics, State
@@ -34,6 +37,7 @@ class Payment:
         self.bonus, self.key = bonus, key
         self.space = _chosen_space(space, key)
         self.steps = 0
+        self._process = os.getpid()
         self._sums: dict[str, float] = {}
         self._numbers: dict[str, int] = {}
         _claim(bonus, self)
@@ -44,8 +48,11 @@ class Payment:
 
     def pay(self, observations: Array, visits: Visits) -> Array:
         """Count one visit per row, update the bonus if that is due, and return the intrinsic rewards."""
-        if not len(observations):
-            return np.zeros(0)
+        if os.getpid() != self._process:
+            raise BadInputError(
+                "the bonus was copied into another process, where it would count only the visits of that process: wrap "
+                "the batch of all environments in the main process"
+            )
         rewards = self.bonus.observe(observations, visits)
         before, self.steps = self.steps, self.steps + len(observations)
         self._measure({"bonus/reward": float(rewards.mean())})
@@ -67,6 +74,16 @@ class Payment:
     def release(self) -> None:
         """Let another wrapper use the bonus."""
         _OWNERS.pop(self.bonus, None)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the bonus and its steps to a folder. No pickle is written."""
+        Checkpoints(Path(folder), keep=1).save(self.steps, {"bonus": self.state_dict()})
+
+    def load(self, folder: str | Path) -> None:
+        """Restore what `save` has written; the bonus must have been made with the same arguments."""
+        if (checkpoint := Checkpoints(Path(folder)).latest()) is None:
+            raise BadInputError(f"{folder} has no saved bonus: name the folder that save() has written")
+        self.load_state_dict(checkpoint.read("bonus"))
 
     def state_dict(self) -> dict[str, Any]:
         return {"steps": self.steps, "bonus": self.bonus.state_dict()}

@@ -16,7 +16,6 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
-from cfn.checkpoints.store import Checkpoints
 from cfn.errors import BadInputError, WrongTypeError
 from cfn.types import Array, Metrics
 from cfn.wrappers.payment import Combine, Payment, states_or_none
@@ -96,13 +95,11 @@ class VecBonus(VecEnvWrapper):
 
     def save(self, folder: str | Path) -> None:
         """Save the bonus beside a model: `model.save("agent"); venv.save("agent-bonus")`. No pickle is written."""
-        Checkpoints(Path(folder), keep=1).save(self._payment.steps, {"bonus": self._payment.state_dict()})
+        self._payment.save(folder)
 
     def load(self, folder: str | Path) -> None:
-        """Restore a saved bonus exactly; it must have been made with the same arguments. The environments are reset."""
-        if (checkpoint := Checkpoints(Path(folder)).latest()) is None:
-            raise BadInputError(f"{folder} has no saved bonus: name the folder that save() has written")
-        self._payment.load_state_dict(checkpoint.read("bonus"))
+        """Restore a saved bonus exactly; it must have been made with the same arguments. Then reset the environments."""
+        self._payment.load(folder)
         self._observations = None
 
     def close(self) -> None:
