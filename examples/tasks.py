@@ -1,18 +1,13 @@
-"""Sparse tasks of the examples, and the learning curves that they write."""
+"""Sparse tasks of the examples, and their command line."""
 
 import argparse
-import csv
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
 
 from cfn.envs.gridworld import Gridworld
-
-RECENT = 20
-"""Number of training episodes that a point of a learning curve is the mean of."""
 
 
 class VectorGridworld(gym.ObservationWrapper):
@@ -31,30 +26,31 @@ class VectorGridworld(gym.ObservationWrapper):
         return (np.concatenate([observation.max(axis=0), observation.max(axis=1)]) / 255).astype(np.float32)
 
 
-def sparse_point_maze() -> gym.Env:
-    """Return PointMaze (gymnasium-robotics): a ball in a U-shaped maze, a reward of 1 at the far end, 0 elsewhere.
+MAZE = [
+    [1, 1, 1, 1, 1],
+    [1, "r", 0, 0, 1],
+    [1, 1, 1, 0, 1],
+    [1, "g", 0, 0, 1],
+    [1, 1, 1, 1, 1],
+]
+"""Map of UMaze (1: wall), with start and goal at the two ends of the U."""
 
-    Start and goal are always the same, and reaching the goal ends the episode.
+
+def sparse_point_maze(max_steps: int = 150) -> gym.Env:
+    """Return UMaze (gymnasium-robotics): a ball in a U-shaped corridor, a reward of 1 at its far end, 0 elsewhere.
+
+    Start and goal are always the same, and reaching the goal ends the episode. In 100 episodes of a random policy the
+    ball does not even turn into the second half of the U.
     """
     import gymnasium_robotics
 
     gym.register_envs(gymnasium_robotics)
-    env = gym.make("PointMaze_UMaze-v3", maze_map=MAZE, continuing_task=False, max_episode_steps=200)
-    return FixedCells(env)
+    env = gym.make("PointMaze_UMaze-v3", maze_map=MAZE, continuing_task=False, max_episode_steps=max_steps)
+    return WithoutGoal(env)
 
 
-MAZE = [
-    [1, 1, 1, 1, 1, 1, 1],
-    [1, "r", 0, 0, 0, 0, 1],
-    [1, 1, 1, 1, 1, 0, 1],
-    [1, "g", 0, 0, 0, 0, 1],
-    [1, 1, 1, 1, 1, 1, 1],
-]
-"""A longer U than gymnasium-robotics has: a random policy turns back before the bend."""
-
-
-class FixedCells(gym.ObservationWrapper):
-    """Joins position and velocity; the goal never changes, so it is left out."""
+class WithoutGoal(gym.ObservationWrapper):
+    """Leaves out the entry of the goal, which never changes."""
 
     def __init__(self, env: gym.Env):
         super().__init__(env)
@@ -63,40 +59,8 @@ class FixedCells(gym.ObservationWrapper):
         )
 
     def observation(self, observation: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Return position, and position with velocity."""
-        return {name: observation[name].astype(np.float64) for name in self.observation_space.spaces}
-
-
-class LearningCurve(BaseCallback):
-    """Writes the mean extrinsic return of the last training episodes to a CSV file.
-
-    Args:
-        path: File to write; None: no file.
-        every: Steps between rows.
-    """
-
-    def __init__(self, path: Path | None, every: int = 500):
-        super().__init__()
-        self.path, self.every, self.rows = path, every, []
-        self.returns: list[float] = []
-
-    def _on_step(self) -> bool:
-        self.returns += [info["episode"]["r"] for info in self.locals["infos"] if "episode" in info]
-        if self.num_timesteps // self.every > (self.rows[-1][0] // self.every if self.rows else 0):
-            recent = self.returns[-RECENT:]
-            self.rows.append((self.num_timesteps, float(np.mean(recent)) if recent else 0.0))
-        return True
-
-    def _on_training_end(self) -> None:
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("w", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows([("step", "return"), *self.rows])
-
-    @property
-    def last(self) -> float:
-        """Mean extrinsic return of the last training episodes."""
-        return float(np.mean(self.returns[-RECENT:])) if self.returns else 0.0
+        """Return the position (`achieved_goal`), and position and velocity (`observation`)."""
+        return {name: observation[name] for name in self.observation_space.spaces}
 
 
 def arguments(steps: int) -> argparse.Namespace:

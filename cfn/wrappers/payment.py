@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import gymnasium as gym
-import numpy as np
+import torch
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
@@ -53,11 +53,13 @@ class Payment:
                 "the bonus was copied into another process, where it would count only the visits of that process: wrap "
                 "the batch of all environments in the main process"
             )
-        rewards = self.bonus.observe(observations, visits)
-        before, self.steps = self.steps, self.steps + len(observations)
+        period = self.bonus.update_period
+        with torch.inference_mode(False), torch.enable_grad():  # collectors step environments without gradients
+            rewards = self.bonus.observe(observations, visits)
+            before, self.steps = self.steps, self.steps + len(observations)
+            for _ in range(self.steps // period - before // period):
+                self._measure(self.bonus.update())
         self._measure({"bonus/reward": float(rewards.mean())})
-        for _ in range(self.steps // self.bonus.update_period - before // self.bonus.update_period):
-            self._measure(self.bonus.update())
         return rewards
 
     def take_metrics(self) -> Metrics:

@@ -1,6 +1,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from counting import FIELDS, Diary, Walk, plain_visits
 
 pytest.importorskip("torchrl")
@@ -56,7 +57,8 @@ def test_a_saved_bonus_is_restored(tmp_path):
         return BonusTransform(make_bonus("cfn", space, min_size=10, batch_size=8, capacity=100, d=4, hidden=[8]))
 
     first, second = transform(), transform()
-    TransformedEnv(GymWrapper(Walk()), first).rollout(30, break_when_any_done=False)
+    with torch.no_grad():  # as in TorchRL's collectors
+        TransformedEnv(GymWrapper(Walk()), first).rollout(30, break_when_any_done=False)
     assert first.take_metrics().keys() == {"bonus/reward", "bonus/loss"}
     first.save(tmp_path / "bonus")
     second.load(tmp_path / "bonus")
