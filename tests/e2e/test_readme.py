@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MOST_WORDS = 1200
 """Words outside code blocks."""
-RUN_IT = "pip install -e . -c constraints.txt\ncfn train\n"
+RUN_IT = "pip install -e '.[paper]' -c constraints.txt\ncfn train\n"
 TEST_IT = "pip install nox\nnox -s tests lint types\n"
 
 
