@@ -172,7 +172,15 @@ def component(group: str, values: Any, choices: Mapping[str, Any]) -> Component:
     elsewhere = ELSEWHERE.get(group, ())
     if isinstance(values, dict):
         values = {key: value for key, value in values.items() if key not in elsewhere}
+    for name, inner in _inner_parts(values).items():  # of tracker=several; checked before the run begins
+        schema.component(f"{group}.{name}", name, inner, OFFERED[group])
     return schema.component(group, str(choices.get(group)), values, OFFERED[group], elsewhere)
+
+
+def _inner_parts(values: Any) -> dict[str, dict[str, Any]]:
+    """Return the keys of an option that are configs of parts themselves: they name a class."""
+    keys = values.items() if isinstance(values, dict) else ()
+    return {name: inner for name, inner in keys if isinstance(inner, dict) and "_target_" in inner}
 
 
 def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> None:
@@ -182,10 +190,11 @@ def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> No
         keys = values.get(group)
         if not isinstance(keys, dict) or "_target_" not in keys:
             continue  # names nothing to import, and is refused later
-        target = str(keys["_target_"])
+        targets = {f"{group}._target_": str(keys["_target_"])}
+        targets |= {f"{group}.{name}._target_": str(inner["_target_"]) for name, inner in _inner_parts(keys).items()}
         configs = [yaml.safe_load(path.read_text(encoding="utf-8")) or {} for path in (CONF / group).glob("*.yaml")]
-        if target not in [config["_target_"] for config in configs if "_target_" in config]:
-            foreign[f"{group}._target_"] = target
+        known = [config["_target_"] for config in configs if "_target_" in config]
+        foreign |= {key: target for key, target in targets.items() if target not in known}
     env = values.get("env")
     module, colon, _ = str(env.get("id", "") if isinstance(env, dict) else "").partition(":")
     if colon:  # Gymnasium imports the module before it

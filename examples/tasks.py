@@ -36,17 +36,38 @@ MAZE = [
 """Map of UMaze (1: wall), with start and goal at the two ends of the U."""
 
 
-def sparse_point_maze(max_steps: int = 150) -> gym.Env:
+def sparse_point_maze(max_steps: int = 160, repeats: int = 4) -> gym.Env:
     """Return UMaze (gymnasium-robotics): a ball in a U-shaped corridor, a reward of 1 at its far end, 0 elsewhere.
 
-    Start and goal are always the same, and reaching the goal ends the episode. In 100 episodes of a random policy the
-    ball does not even turn into the second half of the U.
+    Start and goal are always the same, and reaching the goal ends the episode.
+
+    Args:
+        max_steps: Simulation steps until truncation.
+        repeats: Simulation steps per action.
     """
     import gymnasium_robotics
 
     gym.register_envs(gymnasium_robotics)
     env = gym.make("PointMaze_UMaze-v3", maze_map=MAZE, continuing_task=False, max_episode_steps=max_steps)
-    return WithoutGoal(env)
+    return RepeatAction(WithoutGoal(env), repeats)
+
+
+class RepeatAction(gym.Wrapper):
+    """Takes each action several times, and returns the sum of the rewards."""
+
+    def __init__(self, env: gym.Env, repeats: int):
+        super().__init__(env)
+        self.repeats = repeats
+
+    def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Repeat an action until the episode ends, at most `repeats` times."""
+        total = 0.0
+        for _ in range(self.repeats):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total += float(reward)
+            if terminated or truncated:
+                break
+        return observation, total, terminated, truncated, info
 
 
 class WithoutGoal(gym.ObservationWrapper):
