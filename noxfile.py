@@ -16,7 +16,9 @@ PARALLEL = ("-n", "auto", "--dist", "worksteal")
 
 def install_project(session: nox.Session, group: str) -> None:
     """Install the package as users get it (not editable) with all its extras, and the tools of one dependency group."""
-    session.install(*CONSTRAINTS, EVERYTHING, *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group))
+    session.install(
+        *CONSTRAINTS, EVERYTHING, *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group)
+    )
 
 
 @nox.session

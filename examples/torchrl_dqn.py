@@ -32,7 +32,9 @@ update_target = SoftUpdate(loss_module, eps=0.98)
 optimizer = torch.optim.Adam(loss_module.parameters(), lr=1e-3)
 buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(20_000), batch_size=128)
 found = 0
-for batch in Collector(env, policy, frames_per_batch=32, total_frames=args.steps, auto_register_policy_transforms=False):
+for batch in Collector(
+    env, policy, frames_per_batch=32, total_frames=args.steps, auto_register_policy_transforms=False
+):
     rows = batch.reshape(-1)
     found += int(rows["next", "reward"].sum())
     rows["next", "reward"] = rows["next", "reward"] + rows["next", "intrinsic_reward"]

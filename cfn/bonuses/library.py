@@ -42,7 +42,9 @@ def make_bonus(
     values = yaml.safe_load((schema.CONF / "bonus" / f"{name}.yaml").read_text(encoding="utf-8"))
     offered = {"observation_space": observation_space, "seed": seed, "device": device}
     try:
-        bonus: Bonus = schema.component("bonus", name, {"_target_": values["_target_"], **keys}, (*offered, "frames", "steps")).build(**offered)
+        bonus: Bonus = schema.component(
+            "bonus", name, {"_target_": values["_target_"], **keys}, (*offered, "frames", "steps")
+        ).build(**offered)
     except UsageError as error:
         raise error if isinstance(error, ValueError) else BadInputError(str(error)) from error
     return bonus

@@ -11,7 +11,6 @@ from cfn.runs.folder import Run
 from cfn.runs.layout import METRICS
 from cfn.types import Array, Metrics
 
-
 log = logging.getLogger(__name__)
 
 
@@ -153,5 +152,7 @@ def several(run: Run, **trackers: Any) -> Tracker:
         run: Run to track.
         **trackers: Config of each tracker, by name.
     """
-    built = [schema.component(f"tracker.{name}", name, keys, ("run",)).build(run=run) for name, keys in trackers.items()]
+    built = [
+        schema.component(f"tracker.{name}", name, keys, ("run",)).build(run=run) for name, keys in trackers.items()
+    ]
     return Trackers([Guarded(tracker) for tracker in built])

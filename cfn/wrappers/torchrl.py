@@ -95,7 +95,9 @@ class BonusTransform(Transform):
         intrinsic = self._payment.pay(observations, visits)
         self._begins = np.zeros(len(observations), np.bool_)
         reward = next_tensordict.get("reward")
-        next_tensordict.set(self.out_keys[0], torch.as_tensor(intrinsic, dtype=torch.float32).to(reward).view_as(reward))
+        next_tensordict.set(
+            self.out_keys[0], torch.as_tensor(intrinsic, dtype=torch.float32).to(reward).view_as(reward)
+        )
         if self._combine is not None:
             combined = self._combine(_rows(reward, dims)[:, 0], intrinsic)
             next_tensordict.set("reward", torch.as_tensor(combined).to(reward).view_as(reward))

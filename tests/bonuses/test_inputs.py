@@ -10,7 +10,9 @@ VECTORS = gym.spaces.Box(-1, 1, (3,), np.float32)
 IMAGES = gym.spaces.Box(0, 255, (5, 6), np.uint8)
 
 
-@pytest.mark.parametrize("batch", [[[1, 2, 3]], (np.ones(3),), np.ones((1, 3)), torch.ones(1, 3), np.ones((1, 3), bool)])
+@pytest.mark.parametrize(
+    "batch", [[[1, 2, 3]], (np.ones(3),), np.ones((1, 3)), torch.ones(1, 3), np.ones((1, 3), bool)]
+)
 def test_batches_of_numbers_are_taken(batch):
     array = ObservationCheck(VECTORS)(batch)
     assert (array.shape, array.dtype) == ((1, 3), np.float32)

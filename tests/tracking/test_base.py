@@ -63,7 +63,10 @@ def test_several_trackers_are_built_from_their_configs(tmp_path):
 def test_keys_of_several_trackers_are_checked_before_a_run(call):
     done = call("train", "tracker=several", "tracker.tensorboard.flush=1", "steps=10")
     assert done.returncode == 1
-    assert "tracker.tensorboard.flush is not a key: the keys of tracker.tensorboard=tensorboard are flush_seconds" in done.stderr
+    assert (
+        "tracker.tensorboard.flush is not a key: the keys of tracker.tensorboard=tensorboard are flush_seconds"
+        in done.stderr
+    )
 
 
 def test_a_run_continues_although_its_tracker_fails(call, tmp_path, monkeypatch, run_folders):

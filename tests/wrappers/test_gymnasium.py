@@ -43,7 +43,9 @@ def test_every_visit_is_counted_once_as_in_a_plain_loop(mode, copy):
         assert counts(diary.of(i, "observation")) == counts(expected)
     cells = {row["state"] for row in diary.visits}
     assert (3,) not in cells, "a terminal state is never visited"
-    assert len([row for row in diary.visits if row["truncated"]]) > 0 < len([r for r in diary.visits if r["terminated"]])
+    assert (
+        len([row for row in diary.visits if row["truncated"]]) > 0 < len([r for r in diary.visits if r["terminated"]])
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
