@@ -29,8 +29,8 @@ model = PPO(
     n_epochs=4,
     gamma=0.97,
     ent_coef=0.001,
-    # Without any reward, normalised advantages are the value network's errors at full size: the policy drifts at random,
-    # and may drift into the goal.
+    # Without any reward, normalised advantages are the value network's errors at full size: the policy drifts, and
+    # may drift into the goal.
     normalize_advantage=False,
     seed=args.seed,
 )

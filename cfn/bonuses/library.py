@@ -17,9 +17,7 @@ def bonus_names() -> list[str]:
     return sorted(path.stem for path in (schema.CONF / "bonus").glob("*.yaml"))
 
 
-def make_bonus(
-    name: str, observation_space: gym.Space[Any], *, seed: int = 0, device: str = "cpu", **keys: Any
-) -> "Bonus":
+def make_bonus(name: str, observation_space: Any, *, seed: int = 0, device: str = "cpu", **keys: Any) -> "Bonus":
     """Return a bonus for observations of one environment.
 
     Keys that are not given have the defaults of the bonus's class, not those of an environment's config.

@@ -59,14 +59,14 @@ class TensorBoardTracker(Tracker):
             self._writer = None
 
     def _open(self, step: int) -> Any:
-        """Return the writer; it is opened at the first row, because TensorBoard must know where a resumed run begins."""
+        """Return the writer, opened at the first row: TensorBoard must know where a resumed run begins."""
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
             from torch.utils.tensorboard.summary import hparams
 
             folder = self._run.files.tensorboard
             resumed = folder.exists()
-            self._writer = SummaryWriter(  # type: ignore[no-untyped-call]
+            self._writer = SummaryWriter(
                 str(folder), purge_step=step if resumed else None, flush_secs=self._flush_seconds
             )
             log.info(f"TensorBoard: tensorboard --logdir {Path(self._run.shown) / folder.name}")

@@ -32,11 +32,13 @@ class BonusVectorWrapper(VectorWrapper):
         key: Entry of Dict observations that the bonus sees.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], bonus: Bonus, combine: Combine = np.add, key: str | None = None):
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], bonus: Bonus, combine: Combine = np.add, key: str | None = None
+    ) -> None:
         if not isinstance(envs, VectorEnv):
             raise WrongTypeError(
-                f"{type(envs).__name__} is no vector environment. A bonus inside each environment would count only that "
-                "environment's visits, and in processes of their own they could never be joined: wrap the vector "
+                f"{type(envs).__name__} is no vector environment. A bonus inside each environment would count only "
+                "its own visits, and in processes of their own they could never be joined: wrap the vector "
                 "environment, for example gymnasium.make_vec(id, num_envs=1)"
             )
         super().__init__(envs)
@@ -54,7 +56,7 @@ class BonusVectorWrapper(VectorWrapper):
         """Reset all environments, or those that `options["reset_mask"]` names."""
         everything = np.ones(self.num_envs, np.bool_)
         mask = everything if options is None else np.array(options.get("reset_mask", everything))  # a copy
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # a list, too
         self._begins = np.where(mask, True, self._begins)
         self._ended = np.where(mask, False, self._ended)
         self._remember(observations, infos)
@@ -96,7 +98,7 @@ class BonusVectorWrapper(VectorWrapper):
         self._payment.save(folder)
 
     def load(self, folder: str | Path) -> None:
-        """Restore a saved bonus exactly; it must have been made with the same arguments. Then reset the environments."""
+        """Restore a saved bonus exactly, made with the same arguments; then reset the environments."""
         self._payment.load(folder)
         self._observations = None
 

@@ -98,7 +98,7 @@ class VecBonus(VecEnvWrapper):
         self._payment.save(folder)
 
     def load(self, folder: str | Path) -> None:
-        """Restore a saved bonus exactly; it must have been made with the same arguments. Then reset the environments."""
+        """Restore a saved bonus exactly, made with the same arguments; then reset the environments."""
         self._payment.load(folder)
         self._observations = None
 

@@ -27,7 +27,7 @@ NO_SPACE: gym.Space[Any] = gym.Space()
 """TorchRL's environments have specs of their own; the bonus checks the observations themselves."""
 
 
-class BonusTransform(Transform):
+class BonusTransform(Transform):  # type: ignore[misc]  # TorchRL has no types
     """Writes the intrinsic reward of each step beside the reward.
 
     All batch dimensions of the environment share the bonus. Put the transform around the batch of environments: inside
@@ -37,8 +37,8 @@ class BonusTransform(Transform):
         bonus: Bonus, made for the observations of one environment.
         in_keys: Key of the observation that the bonus sees.
         out_keys: Key of the intrinsic reward.
-        combine: Function from extrinsic and intrinsic rewards to the reward of a step, such as `np.add`; None leaves the
-            reward as it is.
+        combine: Function from extrinsic and intrinsic rewards to the reward of a step, such as `np.add`; None keeps
+            the reward.
     """
 
     def __init__(

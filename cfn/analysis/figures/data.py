@@ -116,9 +116,9 @@ def _drawn(axes: Axes) -> Iterator[tuple[str, str, float, float, float | str]]:
             for segment in collection.get_segments():
                 yield from _interval(np.asarray(segment), colour)
         elif isinstance(collection, PathCollection):  # scatter
-            array = collection.get_array()
-            values = _numbers(array) if array is not None else [""] * len(collection.get_offsets())
-            for (x, y), value in zip(np.asarray(collection.get_offsets()).tolist(), values, strict=True):
+            array, places = collection.get_array(), np.asarray(collection.get_offsets()).tolist()
+            values: list[Any] = _numbers(array) if array is not None else [""] * len(places)
+            for (x, y), value in zip(places, values, strict=True):
                 yield "point", colour, x, y, value
     for image in axes.images:
         left, right, bottom, top = image.get_extent()
