@@ -5,7 +5,7 @@ function) that its `_target_` names (`cfn.schema`).
 """
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -172,29 +172,16 @@ def component(group: str, values: Any, choices: Mapping[str, Any]) -> Component:
     elsewhere = ELSEWHERE.get(group, ())
     if isinstance(values, dict):
         values = {key: value for key, value in values.items() if key not in elsewhere}
-    for name, inner in _inner_parts(values).items():  # of tracker=several; checked before the run begins
-        schema.component(f"{group}.{name}", name, inner, OFFERED[group])
     return schema.component(group, str(choices.get(group)), values, OFFERED[group], elsewhere)
-
-
-def _inner_parts(values: Any) -> dict[str, dict[str, Any]]:
-    """Return the keys of an option that are configs of parts themselves: they name a class."""
-    keys = values.items() if isinstance(values, dict) else ()
-    return {name: inner for name, inner in keys if isinstance(inner, dict) and "_target_" in inner}
 
 
 def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> None:
     """Raise `UsageError` if a config from a file would import something outside this package that is not trusted."""
     foreign: dict[str, str] = {}
     for group in OFFERED:
-        keys = values.get(group)
-        if not isinstance(keys, dict) or "_target_" not in keys:
-            continue  # names nothing to import, and is refused later
-        targets = {f"{group}._target_": str(keys["_target_"])}
-        targets |= {f"{group}.{name}._target_": str(inner["_target_"]) for name, inner in _inner_parts(keys).items()}
         configs = [yaml.safe_load(path.read_text(encoding="utf-8")) or {} for path in (CONF / group).glob("*.yaml")]
         known = [config["_target_"] for config in configs if "_target_" in config]
-        foreign |= {key: target for key, target in targets.items() if target not in known}
+        foreign |= {key: target for key, target in _targets(group, values.get(group)) if target not in known}
     env = values.get("env")
     module, colon, _ = str(env.get("id", "") if isinstance(env, dict) else "").partition(":")
     if colon:  # Gymnasium imports the module before it
@@ -207,6 +194,15 @@ def _refuse_untrusted(values: Mapping[str, Any], trusted: Collection[str]) -> No
             origin = getattr(schema.locate(key, name), "__module__", None)
             if not _is_trusted(str(origin), trusted):
                 raise UsageError(f"{key}={name} is part of {origin}: if you trust it, add --trust {name}")
+
+
+def _targets(key: str, values: Any) -> Iterator[tuple[str, str]]:
+    """Yield the key and the value of every `_target_` in a group, also of parts at any depth."""
+    if isinstance(values, dict):
+        if "_target_" in values:
+            yield f"{key}._target_", str(values["_target_"])
+        for name, value in values.items():
+            yield from _targets(f"{key}.{name}", value)
 
 
 def _is_trusted(name: str, trusted: Collection[str]) -> bool:

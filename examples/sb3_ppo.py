@@ -15,7 +15,7 @@ from cfn.wrappers.stable_baselines3 import VecBonus
 
 KEYS = {"scale": 0.03, "lr": 1e-3, "batch_size": 64, "min_size": 250, "hidden": [128, 128], "update_period": 8}
 
-args = arguments(steps=25_000)
+args = arguments(steps=40_000)
 torch.set_num_threads(1)  # small networks: more threads only wait for each other
 venv = make_vec_env(VectorGridworld, n_envs=8, seed=args.seed)
 bonus = make_bonus(args.bonus, venv.observation_space, seed=args.seed, **(KEYS if args.bonus == "cfn" else {}))

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from torch import nn
 
@@ -21,10 +21,14 @@ class Bonus(ABC):
     The true states serve the oracle and reports. The rewards of any other bonus must not depend on them.
 
     Attributes:
+        kind: What B depends on: a `state` and all visits of the run; a `transition`, that is, action and next
+            observation too; an `episode`, of which the bonus remembers only the visits so far; or the bonuses that it
+            is a `combination` of. Combinations refuse parts of the wrong kind.
         update_period: Environment steps per call of `update`.
         full_bytes: Size of the full replay buffer, in bytes.
     """
 
+    kind: ClassVar[Literal["state", "transition", "episode", "combination"]] = "state"
     update_period: int = 1
     full_bytes: int = 0
 

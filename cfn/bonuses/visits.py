@@ -10,7 +10,7 @@ from cfn.types import Array, State
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Describes one step of every environment; row i belongs to environment i, unless `environments` says otherwise.
+    """Describes one step of every environment; row i belongs to environment i.
 
     A bonus reads the fields that it needs, and asks for them with `require`. A field that the caller does not know is
     None: the training loop knows all of them, a loop of your own may leave out what its bonus does not use.
@@ -23,8 +23,7 @@ class Visits:
         begins: Whether the visit is the first one of its episode.
         terminated: Whether the step ended the episode in a terminal state.
         truncated: Whether the step ended the episode for another reason, such as a time limit.
-        environments: Number of the environment of each row; None: row i belongs to environment i. Some rows are
-            missing where a vector environment resets some of its environments in a step of their own.
+        next_states: True states of the next observations, under the same rule as `states`.
     """
 
     states: Sequence[State] | None = None
@@ -33,7 +32,7 @@ class Visits:
     begins: Array | None = None
     terminated: Array | None = None
     truncated: Array | None = None
-    environments: Array | None = None
+    next_states: Sequence[State] | None = None
 
     def require(self, bonus: str, *names: str) -> list[Any]:
         """Return the values of the named fields; raise `UsageError` if one is None.

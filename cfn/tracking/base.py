@@ -150,9 +150,10 @@ def several(run: Run, **trackers: Any) -> Tracker:
 
     Args:
         run: Run to track.
-        **trackers: Config of each tracker, by name.
+        **trackers: Each tracker by name, or its config.
     """
     built = [
-        schema.component(f"tracker.{name}", name, keys, ("run",)).build(run=run) for name, keys in trackers.items()
+        keys if isinstance(keys, Tracker) else schema.component(f"tracker.{name}", name, keys, ("run",)).build(run=run)
+        for name, keys in trackers.items()
     ]
     return Trackers([Guarded(tracker) for tracker in built])

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
 from cfn.errors import BadInputError, WrongTypeError
-from cfn.types import Array, Metrics
+from cfn.types import Array, Metrics, State
 from cfn.wrappers.payment import Combine, Payment, states_or_none
 
 
@@ -42,8 +42,13 @@ class BonusVectorWrapper(VectorWrapper):
                 "environment, for example gymnasium.make_vec(id, num_envs=1)"
             )
         super().__init__(envs)
-        self._mode = _autoreset_mode(envs)
         self._payment, self._combine = Payment(bonus, envs.single_observation_space, key), combine
+        self._mode = _autoreset_mode(envs)
+        if self._mode is AutoresetMode.NEXT_STEP and self.num_envs > 1 and bonus.kind in ("episode", "combination"):
+            raise BadInputError(
+                "the bonus remembers the episode of each environment, but in the autoreset mode NEXT_STEP some "
+                "environments reset while others step: make the environments with AutoresetMode.SAME_STEP"
+            )
         self.bonus = bonus
         self._observations: Array | None = None  # s_t, as the bonus sees it
         self._states: list[Any] = [None] * self.num_envs
@@ -117,9 +122,19 @@ class BonusVectorWrapper(VectorWrapper):
             begins=self._begins[rows],
             terminated=terminated[rows],
             truncated=truncated[rows],
-            environments=rows,
+            next_states=self._next_states(rows, infos),
         )
         return self._payment.pay(self._observations[rows], visits)
+
+    def _next_states(self, rows: Array, infos: dict[str, Any]) -> list[State] | None:
+        """Return the true states of s_t+1; where SAME_STEP has reset an environment, they are in `final_info`."""
+        ends, last = infos.get("_final_info"), infos.get("final_info", {}).get("state")
+        states: list[Any] = []
+        for i in rows:
+            ended = self._mode is AutoresetMode.SAME_STEP and ends is not None and ends[i]
+            found = last if ended else infos.get("state")
+            states.append(None if found is None else found[i])
+        return states_or_none(states)
 
     def _successors(self, following: Any, infos: dict[str, Any]) -> Array:
         """Return s_t+1 of every environment: where SAME_STEP has reset one, the last observation of its episode."""

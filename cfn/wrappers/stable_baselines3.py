@@ -75,6 +75,7 @@ class VecBonus(VecEnvWrapper):
             begins=self._begins,
             terminated=ended & ~truncated,
             truncated=truncated,
+            next_states=states_or_none([info.get("state") for info in infos]),
         )
         intrinsic = self._payment.pay(self._observations, visits)
         for info, outer, inner in zip(infos, extrinsic.tolist(), intrinsic.tolist(), strict=True):

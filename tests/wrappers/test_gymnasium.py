@@ -11,7 +11,8 @@ MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLE
 
 
 def walks(number=3, mode=AutoresetMode.SAME_STEP, walk=Walk, **keys):
-    return SyncVectorEnv([walk] * number, autoreset_mode=mode, **keys)
+    named = [lambda i=i: Walk(name=i) for i in range(number)]
+    return SyncVectorEnv(named if walk is Walk else [walk] * number, autoreset_mode=mode, **keys)
 
 
 def wander(wrapper, mode, steps=60):
@@ -38,7 +39,7 @@ def test_every_visit_is_counted_once_as_in_a_plain_loop(mode, copy):
     diary = Diary()
     taken, _ = wander(BonusVectorWrapper(walks(mode=mode, copy=copy), diary), mode)
     for i, actions in enumerate(taken):
-        expected = plain_visits(actions)
+        expected = plain_visits(actions, i)
         assert diary.of(i, *FIELDS) == expected
         assert counts(diary.of(i, "observation")) == counts(expected)
     cells = {row["state"] for row in diary.visits}
@@ -132,6 +133,16 @@ def test_the_chosen_entry_is_what_the_bonus_sees():
         BonusVectorWrapper(walks(), Diary(), key="there")
 
 
+def test_memories_of_episodes_need_all_environments_in_every_step():
+    class Episodic(Diary):
+        kind = "episode"
+
+    with pytest.raises(ValueError, match=r"make the environments with AutoresetMode\.SAME_STEP"):
+        BonusVectorWrapper(walks(2, AutoresetMode.NEXT_STEP), Episodic())
+    for envs in (walks(1, AutoresetMode.NEXT_STEP), walks(2, AutoresetMode.SAME_STEP)):
+        BonusVectorWrapper(envs, Episodic())
+
+
 def test_a_single_environment_is_refused():
     with pytest.raises(TypeError, match=r"Walk is no vector environment\. A bonus inside each environment would count"):
         BonusVectorWrapper(Walk(), Diary())
@@ -165,7 +176,7 @@ def test_an_unknown_autoreset_mode_is_refused():
 
 def test_a_saved_bonus_continues_exactly(tmp_path):
     def small():
-        space = walks().single_observation_space
+        space = Walk().observation_space
         bonus = make_bonus("cfn", space, min_size=10, batch_size=8, capacity=200, d=4, hidden=[8], update_period=4)
         return BonusVectorWrapper(walks(walk=lambda: Walk(numbered=False)), bonus)
 
