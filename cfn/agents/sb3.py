@@ -145,17 +145,20 @@ class _OffPolicy:
         self._stored: Array = np.zeros(0)  # actions as the replay buffer has them
 
     def act(self, inputs: Array) -> Array:
+        """Choose actions to explore, and keep them as the replay buffer has them."""
         model = self._model
         model._last_obs = inputs
         actions, self._stored = model._sample_action(model.learning_starts, model.action_noise, len(inputs))
         return np.asarray(actions)
 
     def store(self, inputs: Array, rewards: Array, following: Array, terminated: Array, truncated: Array) -> None:
+        """Add transitions to the replay buffer."""
         infos = [{"TimeLimit.truncated": bool(late)} for late in truncated & ~terminated]
         self._model.replay_buffer.add(inputs, following, self._stored, rewards, terminated | truncated, infos)
         self._model._on_step()
 
     def train(self) -> bool:
+        """Take gradient steps after the first `learning_starts` steps; return whether any was taken."""
         model = self._model
         if model.replay_buffer.size() * model.n_envs <= model.learning_starts:
             return False
@@ -180,6 +183,7 @@ class _OnPolicy:
 
     @torch.no_grad()
     def act(self, inputs: Array) -> Array:
+        """Sample actions, and keep them with their values and probabilities; the environment gets them clipped."""
         actions, values, log_probs = self._model.policy(obs_as_tensor(inputs, self._model.device))
         self._chosen = actions.cpu().numpy(), values, log_probs
         space = self._model.action_space
@@ -188,6 +192,7 @@ class _OnPolicy:
 
     @torch.no_grad()
     def store(self, inputs: Array, rewards: Array, following: Array, terminated: Array, truncated: Array) -> None:
+        """Add a step to the rollout."""
         assert self._chosen is not None
         actions, values, log_probs = self._chosen
         late = truncated & ~terminated
@@ -202,6 +207,7 @@ class _OnPolicy:
         self._last = following, self._begins
 
     def train(self) -> bool:
+        """Train on a complete rollout and begin the next one; return whether it was complete."""
         model = self._model
         if not model.rollout_buffer.full:
             return False
@@ -215,6 +221,7 @@ class _OnPolicy:
         return True
 
     def begin(self, which: Array) -> None:
+        """Mark the next observations of these environments as the first of an episode."""
         self._begins = self._begins | which
 
 

@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cfn.analysis.sides import Filter
+if TYPE_CHECKING:
+    from cfn.analysis.sides import Filter
 
 TRUST = "class or module outside this package that the run may import; a module stands for everything in it"
 
@@ -75,10 +76,12 @@ def add_where(parser: argparse.ArgumentParser, text: str = "only runs with these
     add_filter(parser, "--where", f"{text}; values separated by commas are alternatives")
 
 
-def _filter(option: str) -> Callable[[str], Filter]:
+def _filter(option: str) -> "Callable[[str], Filter]":
     """Return the parser of one KEY=VALUE of an option."""
 
-    def parse(text: str) -> Filter:
+    def parse(text: str) -> "Filter":
+        from cfn.analysis.sides import Filter  # slow to import, and other commands do not need it
+
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE; name folders before {option}")
