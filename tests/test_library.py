@@ -52,7 +52,7 @@ def test_it_needs_neither_hydra_nor_wandb_nor_mujoco():
 @pytest.mark.parametrize("name", bonus_names())
 def test_every_bonus_can_be_made(name):
     keys = SMALL if name == "cfn" else {}
-    bonus = make_bonus(name, IMAGES, **keys)
+    bonus = make_bonus(name, IMAGES, gym.spaces.Discrete(2), **keys)
     assert isinstance(bonus, Bonus)
 
 
