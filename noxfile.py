@@ -10,12 +10,15 @@ nox.options.sessions = ["tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 CONSTRAINTS = ("-c", "constraints.txt")
+EVERYTHING = ".[paper,sb3,torchrl,tensorboard]"
 PARALLEL = ("-n", "auto", "--dist", "worksteal")
 
 
 def install_project(session: nox.Session, group: str) -> None:
-    """Install the package as users get it (not editable), and the tools of one dependency group."""
-    session.install(*CONSTRAINTS, ".", *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group))
+    """Install the package as users get it (not editable) with all its extras, and the tools of one dependency group."""
+    session.install(
+        *CONSTRAINTS, EVERYTHING, *nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group)
+    )
 
 
 @nox.session

@@ -7,7 +7,6 @@ function) that its `_target_` names (`cfn.schema`).
 import copy
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import yaml
@@ -19,12 +18,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from cfn import schema
 from cfn.errors import UsageError
+from cfn.schema import CONF as CONF
 from cfn.schema import Component
 from cfn.types import NonNegative, Positive, PositiveFloat
-
-_HERE = Path(__file__).resolve().parent
-CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
-"""Folder of the configs: inside the package if installed from a wheel, at the top level in a checkout."""
 
 QUOTE = """(a value with spaces, commas or brackets needs quotes: "key='a, b'")"""
 

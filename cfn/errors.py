@@ -1,5 +1,8 @@
 """Errors that a user can cause. Each is one sentence: what is wrong, with the key or path, and what to do."""
 
+import contextlib
+from collections.abc import Iterator
+
 
 class UsageError(Exception):
     """A request that cannot be fulfilled. The message is shown without a traceback."""
@@ -15,3 +18,24 @@ class BadValueError(UsageError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.sentence}"
+
+
+class BadInputError(UsageError, ValueError):
+    """An input that a bonus or a wrapper cannot take: an observation, an observation space, a name."""
+
+
+class WrongTypeError(UsageError, TypeError):
+    """An object of the wrong type, such as a single environment where a vector environment is needed."""
+
+
+@contextlib.contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Turn the error of a missing package into a sentence that says how to install it.
+
+    Args:
+        extra: Optional part of the installation that brings the package.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the package {error.name} is not installed: run pip install 'cfn-rl[{extra}]'") from error

@@ -25,6 +25,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from cfn.errors import BadValueError, UsageError
 
+_HERE = Path(__file__).resolve().parent
+CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
+"""Folder of the configs: inside the package if installed from a wheel, at the top level in a checkout."""
+
 REQUIRED = inspect.Parameter.empty
 """Default of an argument that has none."""
 

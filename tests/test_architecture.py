@@ -9,8 +9,8 @@ import cfn
 
 ROOT = Path(cfn.__file__).parent
 BASE = ("__init__", "__version__", "errors", "types", "seeding", "naming", "schema", "config")
-PARTS = ("base", "nn", "runs", "checkpoints", "replay", "envs", "agents", "bonuses", "tracking", "training")
-PARTS += ("exam", "launch", "analysis", "cli", "__main__")
+PARTS = ("base", "nn", "runs", "checkpoints", "replay", "envs", "agents", "bonuses", "wrappers")
+PARTS += ("tracking", "training", "exam", "launch", "analysis", "cli", "__main__")
 MAY_IMPORT_ANALYSIS = ("cfn.analysis", "cfn.cli", "cfn.launch", "cfn.tracking.pictures")
 MODULES = {
     ".".join(("cfn", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -46,6 +46,8 @@ def may_import(importer, imported):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_part_imports_only_parts_above_it(module):
+    if module == "cfn":  # the public interface; it imports a name when the name is first used
+        return
     ours = [name for name in imports_of(TREES[module]) if name.split(".")[0] == "cfn"]
     assert [name for name in ours if not may_import(module, name)] == []
 
@@ -77,7 +79,7 @@ def public_members(tree):
 
 def test_only_the_layout_spells_the_files_of_a_run():
     names = {".hydra", "metrics.jsonl", "summary.json", "train.log", "lock", "counts", "plots", "rooms", "checkpoints"}
-    names |= {"videos", "wandb", "chunks", "sweeps"}
+    names |= {"videos", "wandb", "tensorboard", "chunks", "sweeps"}
     spelled = [
         f"{module}, line {node.lineno}"
         for module, tree in TREES.items()

@@ -174,6 +174,12 @@ def test_an_option_that_names_no_class_needs_no_trust_and_is_refused(env):
             from_values(changed, CHOICES, trusted=[])
 
 
+def test_parts_inside_a_part_must_be_trusted_too():
+    inner = {"tracker": {"_target_": "cfn.tracking.base.several", "mine": {"_target_": "os.system"}}}
+    with pytest.raises(UsageError, match=r"tracker\.mine\._target_=os\.system are not part of this package"):
+        from_values(values() | inner, CHOICES, trusted=[])
+
+
 def test_names_of_one_module_can_be_trusted_together():
     target = f"{Mine.__module__}.Mine"
     both = {"env": {"_target_": target}, "bonus": {"_target_": f"{Mine.__module__}.Other"}}

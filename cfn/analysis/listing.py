@@ -3,11 +3,15 @@
 Of the metrics only the last rows are read, and the config once per setting, so that a thousand runs take a second.
 """
 
+import csv
+import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cfn.analysis.grouping import differing_keys
+from cfn.analysis.sides import Filter, select
 from cfn.errors import UsageError
 from cfn.runs.folder import current_state
 from cfn.runs.reading import is_number, latest, printable, read_summary
@@ -28,11 +32,69 @@ class Line(NamedTuple):
     folder: str
 
 
-def lines(folders: Sequence[Path]) -> list[Line]:
-    """Return a line per run; the state of a run whose files cannot be read is "unreadable"."""
+class Row(NamedTuple):
+    """One run, for other programs. What is not known is None.
+
+    Attributes:
+        env: Task.
+        agent: Agent.
+        bonus: Bonus.
+        seed: Seed.
+        steps: Agent steps so far.
+        total_steps: Length of the run, in agent steps.
+        score: Last return of an evaluation or, if there is none yet, of a training episode.
+        score_of: `evaluation` or `training`.
+        state: State of the run, such as `running` or `finished`.
+        setting: Keys in which it differs from the other runs.
+        folder: Run folder.
+    """
+
+    env: str | None
+    agent: str | None
+    bonus: str | None
+    seed: int | None
+    steps: int | None
+    total_steps: int | None
+    score: float | None
+    score_of: str | None
+    state: str
+    setting: str
+    folder: str
+
+
+def rows(folders: Sequence[Path], filters: Sequence[Filter] = ()) -> list[Row]:
+    """Return a row per run; the state of a run whose files cannot be read is "unreadable".
+
+    Args:
+        folders: Run folders.
+        filters: Conditions on the runs; with conditions, runs that cannot be read are left out.
+    """
     records = {folder: record for folder in folders if (record := _read(folder)) is not None}
+    if filters:
+        chosen = {id(record) for record in select(list(records.values()), filters)}
+        records = {folder: record for folder, record in records.items() if id(record) in chosen}
+        folders = list(records)
     settings = dict(zip(records, differing_keys(list(records.values())), strict=True))
-    return [_line(folder, records.get(folder), settings.get(folder, "")) for folder in folders]
+    return [_row(folder, records.get(folder), settings.get(folder, "")) for folder in folders]
+
+
+def lines(folders: Sequence[Path], filters: Sequence[Filter] = ()) -> list[Line]:
+    """Return a line per run, for people; arguments as for `rows`."""
+    return [_line(row) for row in rows(folders, filters)]
+
+
+def as_json(table: Sequence[Row]) -> str:
+    """Return the rows as a JSON list of objects."""
+    return json.dumps([row._asdict() for row in table], indent=2, allow_nan=False)
+
+
+def as_csv(table: Sequence[Row]) -> str:
+    """Return the rows as CSV with a header; unknown values are empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Row._fields)
+    writer.writerows(table)
+    return text.getvalue().rstrip("\n")
 
 
 def as_text(table: Sequence[Line]) -> str:
@@ -58,8 +120,8 @@ def _read(folder: Path) -> Record | None:
         return None
 
 
-def _line(folder: Path, record: Record | None, setting: str) -> Line:
-    """Return the line of a run.
+def _row(folder: Path, record: Record | None, setting: str) -> Row:
+    """Return the row of a run.
 
     Args:
         folder: Run folder.
@@ -71,24 +133,49 @@ def _line(folder: Path, record: Record | None, setting: str) -> Line:
         newest = latest(folder, "step", SCORE, TRAINING)
         total = summary.get("total_steps")
         if record is not None:
-            names = [record.task, record.agent, record.bonus, record.seed]
+            names: list[Any] = [record.task, record.agent, record.bonus, record.seed]
             total = record.config.get("steps") if total is None else total
         elif None in (names := [summary.get(key) for key in ("env", "agent", "bonus", "seed")]):
             raise UsageError(f"{folder} has neither a config nor a complete summary")
     except UsageError:
-        return Line("?", "?", "?", "", "", "", "unreadable", "", printable(folder))
-    done = max(newest.get("step", 0), _number(summary.get("steps")))
-    steps = f"{done:,.0f} of {total:,}" if isinstance(total, int) else f"{done:,.0f}"
-    cells = (*names, steps, _score(summary, newest), current_state(folder, summary), setting, folder)
-    return Line(*map(printable, cells))
+        return Row(None, None, None, None, None, None, None, None, "unreadable", "", printable(folder))
+    env, agent, bonus, seed = names
+    done = int(max(newest.get("step", 0), _number(summary.get("steps"))))
+    score, score_of = _score(summary, newest)
+    return Row(
+        printable(env),
+        printable(agent),
+        printable(bonus),
+        int(seed) if str(seed).lstrip("-").isdecimal() else None,
+        done,
+        total if isinstance(total, int) else None,
+        score,
+        score_of,
+        printable(current_state(folder, summary)),
+        printable(setting),
+        printable(folder),
+    )
 
 
-def _score(summary: Mapping[str, Any], newest: Mapping[str, float]) -> str:
-    """Return the last return of an evaluation or, if there is none yet, of a training episode, marked as such."""
+def _line(row: Row) -> Line:
+    """Return a row as people read it."""
+    if row.steps is None:
+        return Line("?", "?", "?", "", "", "", row.state, "", row.folder)
+    steps = f"{row.steps:,}" if row.total_steps is None else f"{row.steps:,} of {row.total_steps:,}"
+    score = "" if row.score is None else f"{row.score:.4g}"
+    score += " (training)" if row.score_of == "training" else ""
+    seed = "" if row.seed is None else str(row.seed)
+    return Line(str(row.env), str(row.agent), str(row.bonus), seed, steps, score, row.state, row.setting, row.folder)
+
+
+def _score(summary: Mapping[str, Any], newest: Mapping[str, float]) -> tuple[float | None, str | None]:
+    """Return the last return of an evaluation or, if there is none yet, of a training episode, and which it is."""
     metrics = summary.get("metrics")
     known = {**(metrics if isinstance(metrics, dict) else {}), **newest}
-    marks = {SCORE: "", TRAINING: " (training)"}
-    return next((f"{known[name]:.4g}{mark}" for name, mark in marks.items() if is_number(known.get(name))), "")
+    for name, what in ((SCORE, "evaluation"), (TRAINING, "training")):
+        if is_number(known.get(name)):
+            return float(known[name]), what
+    return None, None
 
 
 def _number(value: Any) -> float:

@@ -21,6 +21,7 @@ from cfn import seeding
 from cfn.bonuses import flips as coin_flips
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_floor import CoinTally
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.rewards import normalized, require_finite
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
@@ -101,6 +102,7 @@ class CoinFlipBonus(Bonus):
         of: Literal["state", "state_action"] = "state",
         action_space: gym.Space[Any] | None = None,
     ) -> None:
+        self._check = ObservationCheck(observation_space)
         self.counts_actions = of == "state_action"
         self._actions = _number_of_actions(action_space) if self.counts_actions else 1
         outputs = d * self._actions
@@ -149,6 +151,7 @@ class CoinFlipBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return scaled B(s_t), then update the prior's statistics and store flips (lines 11 to 15 of Algorithm 1)."""
+        observations = self._check(observations)
         require_finite(observations)
         actions = self._taken(visits, len(observations))
         frames = self._replay.frames
@@ -177,6 +180,7 @@ class CoinFlipBonus(Bonus):
         A bonus of state-action pairs returns B(s, a), with the action at the end of each true state; without true
         states, the mean over all actions.
         """
+        observations = self._check(observations)
         if not self._begun:
             return np.zeros(len(observations), np.float32)
         features = self._prior_features(observations)

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.pixelcnn_network import LEVELS, Gate, PixelCNN
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer
-from cfn.errors import UsageError
+from cfn.errors import BadInputError
 from cfn.nn import networks
 from cfn.nn.optim import RMSProp
 from cfn.types import Array, Metrics, NonNegativeFloat, Positive, PositiveFloat, State
@@ -52,12 +53,12 @@ class PixelCNNBonus(Bonus):
         gate: Gate = "product",
     ) -> None:
         if (shape := networks.image_shape(observation_space)) is None or shape[0] != 1:
-            raise UsageError(
+            raise BadInputError(
                 f"bonus=pixelcnn models grey images, but this environment has observations of {observation_space}: "
                 "use bonus=cfn or bonus=rnd"
             )
         self.scale, self._gain_scale, self._side = scale, gain_scale, side
-        self._device = torch.device(device)
+        self._device, self._check = torch.device(device), ObservationCheck(observation_space)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self._net = PixelCNN(side, gate).to(self._device)
@@ -129,6 +130,6 @@ class PixelCNNBonus(Bonus):
 
     def _quantized(self, observations: Array) -> Tensor:
         """Return images resized to the network's input, with grey levels 0 to 7."""
-        images = networks.to_tensor(observations, self._device)
+        images = networks.to_tensor(self._check(observations), self._device)
         small = functional.interpolate(images, (self._side, self._side), mode="bilinear", align_corners=False)
         return (small * 255 * LEVELS / 256).long().squeeze(1).clamp_(max=LEVELS - 1)

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.visits import Visits
 from cfn.bonuses.whitening import CLIP, as_floats, whitened
 from cfn.checkpoints.stateful import load_optimizer
@@ -63,7 +64,7 @@ class RNDBonus(Bonus):
     ) -> None:
         self.scale = scale
         self._published = inputs == "published"
-        self._device = torch.device(device)
+        self._device, self._check = torch.device(device), ObservationCheck(observation_space)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             target, predictor = (make(observation_space) for make in (target_network, predictor_network))
@@ -82,6 +83,7 @@ class RNDBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled normalised errors; the next updates learn from the observations."""
+        observations = self._check(observations)
         if self._published:
             inputs = np.stack([self._counted_input(observation) for observation in observations])
             self._pending.extend(inputs)
@@ -98,7 +100,7 @@ class RNDBonus(Bonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return the mean squared error over the target's outputs, whose scale is arbitrary: it is no count."""
-        errors: Array = self._error(self._inputs(observations)).cpu().numpy()
+        errors: Array = self._error(self._inputs(self._check(observations))).cpu().numpy()
         return errors
 
     def update(self) -> Measured:

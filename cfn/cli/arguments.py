@@ -1,9 +1,12 @@
 """Parsing of arguments, for the commands that do not use Hydra."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from cfn.analysis.sides import Filter
 
 TRUST = "class or module outside this package that the run may import; a module stands for everything in it"
 
@@ -53,6 +56,38 @@ def positive(text: str) -> int:
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """Add the positional arguments PATH..."""
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="run folders, or folders above them")
+
+
+def add_filter(parser: argparse.ArgumentParser, flag: str, text: str) -> None:
+    """Add an option that chooses runs by KEY=VALUE.
+
+    Args:
+        parser: Parser of a command.
+        flag: Name of the option.
+        text: Explanation.
+    """
+    parser.add_argument(
+        flag, nargs="+", action="extend", default=[], type=_filter(flag), metavar="KEY=VALUE", help=text
+    )
+
+
+def add_where(parser: argparse.ArgumentParser, text: str = "only runs with these values") -> None:
+    """Add the option --where."""
+    add_filter(parser, "--where", f"{text}; values separated by commas are alternatives")
+
+
+def _filter(option: str) -> "Callable[[str], Filter]":
+    """Return the parser of one KEY=VALUE of an option."""
+
+    def parse(text: str) -> "Filter":
+        from cfn.analysis.sides import Filter  # slow to import, and other commands do not need it
+
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE; name folders before {option}")
+        return Filter(option, key, value)
+
+    return parse
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:

@@ -2,12 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 from cfn.analysis.head_to_head import as_json, as_markdown, head_to_head
-from cfn.analysis.sides import Filter, Side, match, same_setting, select
-from cfn.cli.arguments import Parser, add_paths, add_score
+from cfn.analysis.sides import Side, match, same_setting, select
+from cfn.cli.arguments import Parser, add_filter, add_paths, add_score, add_where
 from cfn.cli.output import print_problems
 from cfn.errors import UsageError
 from cfn.runs.reading import printable
@@ -77,30 +76,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_paths(parser)
-    for flag, text in (
-        ("--a", "runs of setting A; without --a and --b, the first folder is A and the second is B"),
-        ("--b", "runs of setting B"),
-        ("--where", "runs of both settings"),
-    ):
-        parser.add_argument(
-            flag, nargs="+", action="extend", default=[], type=_filter(flag), metavar="KEY=VALUE",
-            help=f"{text}; values separated by commas are alternatives" if flag == "--where" else text,
-        )  # fmt: skip
+    text = "runs of setting A; without --a and --b, the first folder is A and the second is B"
+    add_filter(parser, "--a", text)
+    add_filter(parser, "--b", "runs of setting B")
+    add_where(parser, "runs of both settings")
     add_score(parser)
     parser.set_defaults(score=None)  # to tell --score eval from no --score
     parser.add_argument("--metric", metavar="NAME", help="compare the last value of a logged metric, not the score")
     parser.add_argument("--pool", action="store_true", help="pool several settings of a side instead of refusing them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the comparison to a file, as JSON")
     return parser
-
-
-def _filter(option: str) -> Callable[[str], Filter]:
-    """Return the parser of one KEY=VALUE of an option."""
-
-    def parse(text: str) -> Filter:
-        key, equals, value = text.partition("=")
-        if not (key and equals):
-            raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE; name folders before {option}")
-        return Filter(option, key, value)
-
-    return parse

@@ -6,12 +6,14 @@ from pathlib import Path
 from cfn.analysis.experiments import members
 from cfn.analysis.figures.common import save
 from cfn.analysis.figures.comparison import compare, too_many
+from cfn.analysis.figures.data import write_data
 from cfn.analysis.figures.panels import Style
 from cfn.analysis.figures.paper import FIGURES, write_table_of
 from cfn.analysis.grouping import group
 from cfn.analysis.scores import unequal
+from cfn.analysis.sides import select
 from cfn.analysis.tables import write_table
-from cfn.cli.arguments import Parser, add_error, add_paths, add_score, add_style
+from cfn.cli.arguments import Parser, add_error, add_paths, add_score, add_style, add_where
 from cfn.cli.output import create_folder, print_problems
 from cfn.config import CONF
 from cfn.runs.record import load_runs
@@ -23,6 +25,10 @@ def run(arguments: list[str]) -> None:
     add_paths(parser)
     parser.add_argument("--out", type=Path, default=Path("plots"), metavar="DIR", help="folder of the pictures (plots)")
     parser.add_argument("--format", choices=("png", "pdf", "svg"), default="png", help="format of the pictures (png)")
+    parser.add_argument(
+        "--data", action="store_true", help="also write the numbers behind each picture, as a tidy CSV file beside it"
+    )
+    add_where(parser)
     add_style(parser)
     add_score(parser)
     add_error(parser)
@@ -43,6 +49,7 @@ def run(arguments: list[str]) -> None:
     named = {name: value for name in ("stat", "score", "error") if (value := getattr(options, name)) is not None}
     style = defaults._replace(seeds=options.seeds, **named)
     records, problems = load_runs(options.paths)
+    records = select(records, options.where)
     if options.figure:
         found = members(records, options.figure, CONF)
         groups, left_out = found.groups, found.problems
@@ -54,6 +61,8 @@ def run(arguments: list[str]) -> None:
     print_problems([*left_out, *problems, *unequal(groups, style.score)])
     create_folder(options.out)
     for name, figure in pictures:
+        if options.data:  # before the figure is saved, which closes it
+            print(write_data(figure, options.out / f"{name}.csv"), flush=True)
         print(save(figure, options.out / f"{name}.{options.format}"), flush=True)
     print_problems(problem for record in records for problem in record.problems)
     if not options.table:

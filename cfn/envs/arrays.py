@@ -8,6 +8,7 @@ import numpy as np
 
 from cfn.envs.spaces import Flattening, entry_at, is_countable, is_image, leaves, numeric_entries, numeric_entry
 from cfn.envs.true_states import counted
+from cfn.nn.networks import channels_first
 from cfn.types import Array
 
 
@@ -43,6 +44,8 @@ def with_arrays(env: gym.Env[Any, Any], count: bool = True, key: str | None = No
         key: Config key that chooses an entry of a Dict observation, to be named in the note.
     """
     space = env.observation_space
+    if is_image(space) and channels_first(space.shape or ()):
+        return Converted(env, _channels_last(space), lambda image: np.moveaxis(image, 0, -1))
     if is_image(space) or _is_vector(space):
         return env
     if is_countable(space) and (count or isinstance(space, gym.spaces.Discrete)):
@@ -62,6 +65,10 @@ def choose_entry(env: gym.Env[Any, Any], name: str) -> gym.Env[Any, Any]:
     """Return the environment with one entry of its Dict observations; raise `BadValueError` for `observation`."""
     space = numeric_entry(env.observation_space, name, "observation")
     return Converted(env, space, lambda observation: observation[name])
+
+
+def _channels_last(space: Any) -> gym.spaces.Box:
+    return gym.spaces.Box(np.moveaxis(space.low, 0, -1), np.moveaxis(space.high, 0, -1), dtype=space.dtype)
 
 
 class _OneHot:

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from cfn.envs.rendering import prepare_mujoco, render
-from cfn.errors import UsageError
+from cfn.errors import UsageError, needs_extra
 from cfn.types import Array, State
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,8 @@ UNSUPPORTED_FROM = (3, 12)
 def register_tasks() -> None:
     """Register gymnasium-robotics' ids; raise `UsageError` if the installed mujoco is not supported."""
     prepare_mujoco()
-    import mujoco  # mujoco and gymnasium_robotics are slow to import, and most environments do not need them
+    with needs_extra("paper"):
+        import mujoco  # mujoco and gymnasium_robotics are slow to import, and most environments do not need them
 
     if tuple(int(part) for part in mujoco.__version__.split(".")[:2]) >= UNSUPPORTED_FROM:
         limit = ".".join(map(str, UNSUPPORTED_FROM))
@@ -34,7 +35,7 @@ def register_tasks() -> None:
             f"mujoco {mujoco.__version__} is too new for the robotics tasks: run pip install 'mujoco<{limit}'"
         )
     log_warnings()
-    with contextlib.redirect_stderr(io.StringIO()):  # prints notices about other tasks
+    with needs_extra("paper"), contextlib.redirect_stderr(io.StringIO()):  # prints notices about other tasks
         import gymnasium_robotics
     gym.register_envs(gymnasium_robotics)
 

@@ -12,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, parse_env_id
 
 from cfn.envs.mujoco import register_tasks
-from cfn.errors import BadValueError, UsageError
+from cfn.errors import BadValueError, UsageError, needs_extra
 
 
 class Package(NamedTuple):
@@ -81,7 +81,8 @@ def find(id: str) -> EnvSpec:
 
 def register_games() -> None:
     """Register ALE's ids, and hide its banner."""
-    import ale_py  # slow to import, and most environments do not need it
+    with needs_extra("paper"):
+        import ale_py  # slow to import, and most environments do not need it
 
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     gym.register_envs(ale_py)

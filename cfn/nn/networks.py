@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cfn.errors import UsageError
+from cfn.errors import BadInputError
 from cfn.nn.device import send
 from cfn.types import Array
 
@@ -53,8 +53,25 @@ def image_shape(space: gym.Space[object]) -> tuple[int, int, int] | None:
     """Return (channels, height, width) of a space of images (uint8, height x width [x channels]); None for others."""
     if not isinstance(space, gym.spaces.Box) or space.dtype != np.uint8 or len(space.shape) not in (2, 3):
         return None
+    if channels_first(space.shape):
+        raise BadInputError(
+            f"observations of {space} have their channels first, but images are read as height x width x channels: "
+            "transpose them before the bonus sees them"
+        )
     height, width, *channels = space.shape
     return (channels or [1])[0], height, width
+
+
+def channels_first(shape: tuple[int, ...]) -> bool:
+    """Return whether the shape of an image is channels x height x width: its first size is the smallest of three.
+
+    A few sizes could be either; they count as channels first only if height and width are equal, or at most 4 channels
+    come first.
+    """
+    if len(shape) != 3:
+        return False
+    first, second, third = shape
+    return first < min(second, third) and (second == third or first <= 4)
 
 
 def vector_size(space: gym.Space[object]) -> int | None:
@@ -63,9 +80,15 @@ def vector_size(space: gym.Space[object]) -> int | None:
     return space.shape[0] if is_vector and space.shape else None
 
 
-def unsupported(space: gym.Space[object]) -> UsageError:
+def unsupported(space: gym.Space[object]) -> BadInputError:
     """Return the error for observations that no network accepts."""
-    return UsageError(
+    if isinstance(space, gym.spaces.Dict):
+        names = ", ".join(space.spaces)
+        return BadInputError(
+            f"observations have the entries {names}: choose one, with observation_space[name] for the bonus and "
+            "key=name for a wrapper"
+        )
+    return BadInputError(
         f"observations of {space} are neither images (uint8, height x width) nor vectors (floats): "
         "wrap the environment to convert them"
     )

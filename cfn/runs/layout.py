@@ -13,6 +13,7 @@ outputs/<env>/<agent>-<bonus>/<date-time>/seed=<n>/
   train.log        log with dates
   summary.json     names, progress and latest metrics
   wandb/           files of Weights & Biases
+  tensorboard/     files of TensorBoard
 ```
 """
 
@@ -99,6 +100,11 @@ class Layout:
     def wandb(self) -> Path:
         """Folder of Weights & Biases."""
         return self.folder / "wandb"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Folder of TensorBoard."""
+        return self.folder / "tensorboard"
 
     def count_table(self, step: int) -> Path:
         """Return the path of the count table of a step."""

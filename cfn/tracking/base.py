@@ -1,11 +1,17 @@
-"""Trackers: the interface that the training loop reports to, and a tracker that passes everything on to others."""
+"""Trackers: the interface that the training loop reports to, and trackers that pass everything on to others."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from cfn import schema
 from cfn.runs.folder import Run
+from cfn.runs.layout import METRICS
 from cfn.types import Array, Metrics
+
+log = logging.getLogger(__name__)
 
 
 class Tracker:
@@ -86,3 +92,68 @@ class Trackers(Tracker):
         with contextlib.ExitStack() as calls:  # calls in reverse order
             for tracker in reversed(self._trackers):
                 calls.callback(tracker.finish, failed)
+
+
+class Guarded(Tracker):
+    """Passes everything on to a tracker. If the tracker fails, one warning is logged and the run continues without it.
+
+    Args:
+        tracker: Tracker that may fail.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker, self._works = tracker, True
+
+    def tick(self, step: int) -> None:
+        """Pass on the current step."""
+        self._call(self._tracker.tick, step)
+
+    def log(self, step: int, metrics: Metrics) -> None:
+        """Pass on metrics."""
+        self._call(self._tracker.log, step, metrics)
+
+    def evaluating(self, done: float) -> None:
+        """Pass on the progress of an evaluation."""
+        self._call(self._tracker.evaluating, done)
+
+    def evaluated(self, step: int, rooms: Mapping[int, Array]) -> None:
+        """Pass on the end of an evaluation."""
+        self._call(self._tracker.evaluated, step, rooms)
+
+    def log_counts(self, step: int, table: Path) -> None:
+        """Pass on a count table."""
+        self._call(self._tracker.log_counts, step, table)
+
+    def log_pictures(self, step: int, pictures: Mapping[str, Path]) -> None:
+        """Pass on pictures."""
+        self._call(self._tracker.log_pictures, step, pictures)
+
+    def finish(self, failed: bool = False) -> None:
+        """Pass on the end of the run."""
+        self._call(self._tracker.finish, failed)
+
+    def _call(self, method: Callable[..., None], *arguments: Any) -> None:
+        if not self._works:
+            return
+        try:
+            method(*arguments)
+        except Exception as error:  # a tracker may raise anything, and the run is worth more than its mirror
+            self._works = False
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            name = type(self._tracker).__name__
+            log.warning(f"{name} failed ({reason}): the run continues without it; {METRICS} has everything.")
+            log.debug("traceback:", exc_info=error)
+
+
+def several(run: Run, **trackers: Any) -> Tracker:
+    """Return one tracker for several: `tracker=several`.
+
+    Args:
+        run: Run to track.
+        **trackers: Each tracker by name, or its config.
+    """
+    built = [
+        keys if isinstance(keys, Tracker) else schema.component(f"tracker.{name}", name, keys, ("run",)).build(run=run)
+        for name, keys in trackers.items()
+    ]
+    return Trackers([Guarded(tracker) for tracker in built])

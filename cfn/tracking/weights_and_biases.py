@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import wandb
 from pydantic import StringConstraints
 
 from cfn.runs.folder import Run
 from cfn.runs.layout import METRICS, Layout
 from cfn.tracking.base import Tracker
 from cfn.types import Metrics
+
+try:
+    import wandb
+except ModuleNotFoundError:  # it is optional
+    wandb = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +53,9 @@ class WandbTracker(Tracker):
         tags: list[Tag] | None = None,
     ) -> None:
         self._wandb: Any = None  # wandb.Run after a successful start
-        self._on = True  # until W&B fails or the run ends
+        self._on = wandb is not None  # until W&B fails or the run ends
+        if not self._on:
+            log.info(f"W&B is not installed (pip install 'cfn-rl[paper]' brings it): {METRICS} has everything.")
         self._shown = Path(run.shown)
         seed = f" seed={run.seed}"
         arguments = {

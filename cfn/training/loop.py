@@ -24,7 +24,7 @@ from cfn.errors import UsageError
 from cfn.nn import device, memory_limits
 from cfn.replay.frames import FrameStore
 from cfn.runs.folder import Run
-from cfn.tracking.base import Tracker, Trackers
+from cfn.tracking.base import Guarded, Tracker, Trackers
 from cfn.tracking.console import Console
 from cfn.tracking.metrics_file import MetricsFile
 from cfn.tracking.statistics import EpisodeStatistics, Means, finite
@@ -152,7 +152,8 @@ class Training:
             add_tracker: Maker of a further tracker, such as the one that draws pictures.
         """
         metrics = MetricsFile(run)
-        tracker: Tracker = Trackers([metrics, self.config.tracker.build(run=run), Console(run, self.step)])
+        mirror = Guarded(self.config.tracker.build(run=run))
+        tracker: Tracker = Trackers([metrics, mirror, Console(run, self.step)])
         if add_tracker is not None:
             tracker = Trackers([add_tracker(run, tracker), tracker])
         started = time.monotonic() - self.seconds

@@ -1,5 +1,7 @@
 """`cfn plot`, within this process."""
 
+import csv
+
 import matplotlib.image
 import pytest
 from folders import make_run
@@ -208,3 +210,47 @@ def test_runs_of_any_kind_are_drawn_together(call, tmp_path):
     assert "| FrozenLake-v1 | RND, env.kwargs.map_name=None | 1 |" in out
     assert "| atari Pong | no bonus | 2 |" in out, "the folders of older releases do not name the game"
     assert "plots/atari_Pong-curve.png\n" in out
+
+
+def test_the_numbers_behind_each_picture_are_written(call, tmp_path):
+    for noise in (0, 0.5):
+        for seed in (0, 1):
+            make_run(tmp_path / "runs", seed=seed, returns=(seed, 2), config={"env.action_noise": noise, "env.size": 8})
+    code, out, err = call("plot", "runs", "--data", "--stat", "mean")
+    assert (code, err) == (0, "")
+    names = ["curve", "by_env.action_noise", "count_error", "scatter", "maps"]
+    assert [line for line in out.splitlines() if line.endswith("csv")] == [f"plots/gridworld-{n}.csv" for n in names]
+    tables = {}
+    for name in names:
+        with (tmp_path / f"plots/gridworld-{name}.csv").open(newline="") as file:
+            tables[name] = list(csv.DictReader(file))
+    panel = "gridworld: evaluations"
+    curve = [
+        row
+        for row in tables["curve"]
+        if row["panel"] == panel and row["series"] == "CFN, env.action_noise=0.5 (2 seeds)"
+    ][:6]
+    assert sorted((row["kind"], row["x"], row["y"]) for row in curve) == [
+        ("high", "100.0", "1.0"),
+        ("high", "200.0", "2.0"),
+        ("line", "100.0", "0.5"),
+        ("line", "200.0", "2.0"),
+        ("low", "100.0", "0.0"),
+        ("low", "200.0", "2.0"),
+    ]
+    bars = tables["by_env.action_noise"]
+    assert {row["kind"] for row in bars} == {"bar", "low", "high"}
+    assert {row["x"] for row in bars} == {"0", "0.5"}
+    assert {row["kind"] for row in tables["maps"]} == {"cell"}
+    assert all(row["value"] for row in tables["maps"])
+    assert len(tables["scatter"]) > 4
+
+
+def test_one_stray_run_can_be_left_out(call, tmp_path):
+    for seed in (0, 1):
+        make_run(tmp_path / "runs", seed=seed, config={"bonus.scale": 0.1})
+    make_run(tmp_path / "runs", seed=0, config={"bonus.scale": 0.5})
+    assert "bonus.scale" in call("plot", "runs", "--table").stdout
+    out = call("plot", "runs", "--table", "--where", "bonus.scale=0.1").stdout
+    assert "bonus.scale" not in out
+    assert "| gridworld | CFN | 2 |" in out

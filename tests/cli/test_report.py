@@ -17,3 +17,13 @@ def test_runs_of_any_kind_are_reported_together(call, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "<b>CFN, env.kwargs.a=1</b>" in page
     assert "<b>RND, env.kwargs.a=None</b>" in page
+
+
+def test_runs_are_chosen_by_their_values(call, tmp_path):
+    make_run(tmp_path / "runs", config={"bonus.scale": 0.1})
+    make_run(tmp_path / "runs", seed=1, config={"bonus.scale": 0.5})
+    call("report", "runs")
+    assert "bonus.scale=0.5" in (tmp_path / "report.html").read_text()
+    code, _, err = call("report", "runs", "--where", "bonus.scale=0.1")
+    assert (code, err) == (0, "")
+    assert "bonus.scale=0.5" not in (tmp_path / "report.html").read_text()

@@ -1,7 +1,9 @@
 """`cfn runs`, within this process."""
 
+import csv
 import errno
 import fcntl
+import io
 import json
 import os
 import re
@@ -89,3 +91,43 @@ def test_a_strangers_summary_is_no_surprise(call, tmp_path):
     code, _, err = call("plot", "runs", "--table")
     assert code == 1
     assert "summary.json is not a JSON object" in err
+
+
+def test_runs_are_printed_for_programs(call, tmp_path):
+    make_run(tmp_path / "outputs", config={"bonus.scale": 0.1})
+    make_run(tmp_path / "outputs", seed=1, returns=(), mse=(), config={"bonus.scale": 0.5})
+    odd = make_run(tmp_path / "outputs", "odd")
+    (odd / "summary.json").write_text("{")
+    rows = json.loads(call("runs", "--json").stdout)
+    first = next(row for row in rows if row["seed"] == 0)
+    assert first == {
+        "env": "gridworld",
+        "agent": "rainbow",
+        "bonus": "cfn",
+        "seed": 0,
+        "steps": 200,
+        "total_steps": 1000,
+        "score": 1.0,
+        "score_of": "evaluation",
+        "state": "finished",
+        "setting": "bonus.scale=0.1",
+        "folder": first["folder"],
+    }
+    assert Path(tmp_path / first["folder"]).is_dir()
+    unreadable = next(row for row in rows if row["state"] == "unreadable")
+    assert unreadable["env"] is unreadable["steps"] is None
+    table = list(csv.DictReader(io.StringIO(call("runs", "--csv").stdout)))
+    assert [row["folder"] for row in table] == [row["folder"] for row in rows]
+    assert [row["score"] for row in table] == ["" if row["score"] is None else str(row["score"]) for row in rows]
+    code, _, err = call("runs", "--json", "--csv")
+    assert (code, len(err.splitlines())) == (2, 1)
+
+
+def test_runs_are_chosen_by_their_values(call, tmp_path):
+    for seed, scale in enumerate((0.1, 0.5, 0.5)):
+        make_run(tmp_path / "outputs", seed=seed, config={"bonus.scale": scale})
+    assert len(call("runs", "--where", "bonus.scale=0.5").stdout.splitlines()) == 3
+    rows = json.loads(call("runs", "--json", "--where", "bonus.scale=0.5", "seed=1").stdout)
+    assert [row["seed"] for row in rows] == [1]
+    code, _, err = call("runs", "--where", "bonus.scale=0.2")
+    assert (code, err) == (1, "cfn: --where bonus.scale=0.2 matches none of the 3 runs: bonus.scale is 0.1, 0.5\n")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MOST_WORDS = 1200
 """Words outside code blocks."""
-RUN_IT = "pip install -e . -c constraints.txt\ncfn train\n"
+RUN_IT = "pip install -e '.[paper]' -c constraints.txt\ncfn train\n"
 TEST_IT = "pip install nox\nnox -s tests lint types\n"
 
 
@@ -44,7 +44,7 @@ def test_there_are_ten_commands():
 def test_the_bonus_works_in_a_plain_loop():
     torch.set_num_threads(1)  # small batches; the tests share the cores
     names = {}
-    exec(python_blocks()[0], names)
+    exec(python_blocks()[1], names)
     assert names["intrinsic_rewards"].any(), "the loop is long enough for learning to start"
     novelty = names["bonus"].novelty(names["observations"])
     assert novelty.shape == (4,)
@@ -53,7 +53,7 @@ def test_the_bonus_works_in_a_plain_loop():
 
 def test_the_example_of_a_bonus_pays_for_first_visits():
     names = {}
-    exec(python_blocks()[1], names)
+    exec(python_blocks()[2], names)
     bonus = names["FirstVisits"](visits=2)
     observations = np.stack([gym.spaces.Box(0, 1, (3,)).sample()])
     assert [float(bonus.observe(observations)[0]) for _ in range(4)] == [1, 1, 0, 0]

@@ -114,3 +114,12 @@ def test_one_entry_is_chosen():
 def test_an_entry_that_cannot_be_chosen_is_refused(space, name, message):
     with pytest.raises(BadValueError, match=message):
         choose_entry(Observing(space), name)
+
+
+def test_channels_of_images_come_last():
+    space = gym.spaces.Box(0, 255, (3, 20, 24), np.uint8)
+    env = with_arrays(Observing(space))
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.shape == observation.shape == (20, 24, 3)
+    assert env.observation_space.contains(observation)
+    assert (observation[..., 1] == env.unwrapped.last[1]).all()

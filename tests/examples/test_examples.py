@@ -1,0 +1,58 @@
+"""The examples run, with few steps."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+STEPS = {"plain_loop": 400, "cleanrl_dqn": 800, "sb3_dqn": 500, "sb3_ppo": 1024, "sb3_sac": 250, "torchrl_dqn": 320}
+
+pytestmark = [pytest.mark.process, pytest.mark.thorough]
+
+
+def run(name, *arguments):
+    """Run a script in the folder of examples, and return what it prints."""
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), "--steps", str(STEPS[name]), *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_tested():
+    scripts = {path.stem for path in EXAMPLES.glob("*.py")} - {"tasks", "learning_curve", "curves"}
+    assert scripts == set(STEPS)
+
+
+def test_a_plain_loop_ends_with_a_scatter(tmp_path):
+    out = run("plain_loop", "--out", str(tmp_path / "scatter.png"))
+    assert "states visited, mean squared error" in out
+    assert (tmp_path / "scatter.png").stat().st_size > 5000
+
+
+def test_a_loop_in_the_manner_of_cleanrl():
+    assert run("cleanrl_dqn").startswith("DQN, bonus=cfn, seed 0: return ")
+
+
+@pytest.mark.parametrize(("name", "algorithm"), [("sb3_dqn", "DQN"), ("sb3_ppo", "PPO"), ("sb3_sac", "SAC")])
+def test_stable_baselines3(name, algorithm, tmp_path):
+    pytest.importorskip("stable_baselines3")
+    if name == "sb3_sac":
+        pytest.importorskip("gymnasium_robotics")
+    out = run(name, "--curve", str(tmp_path / "curve.csv"))
+    assert f"{algorithm}, bonus=cfn, seed 0: return " in out
+    header, *rows = (tmp_path / "curve.csv").read_text().splitlines()
+    assert header == "step,return"
+    assert len(rows) >= (1 if STEPS[name] >= 500 else 0)
+
+
+def test_torchrl():
+    pytest.importorskip("torchrl")
+    out = run("torchrl_dqn")
+    assert "TorchRL's DQN, bonus=cfn: the goal was reached" in out
+    assert "'bonus/loss'" in out
