@@ -136,6 +136,16 @@ def require_values(composed: DictConfig, prefix: str = "") -> None:
         raise UsageError(schema.not_set(f"{prefix}{key}"))
 
 
+def refuse_untrusted(composed: DictConfig, trusted: Collection[str]) -> None:
+    """Raise `UsageError` if a config composed from a file names something to import that is not trusted.
+
+    Args:
+        composed: Config composed by Hydra.
+        trusted: Classes and modules outside this package that may be imported.
+    """
+    _refuse_untrusted(OmegaConf.to_container(composed, resolve=True), trusted)  # type: ignore[arg-type]
+
+
 def from_values(
     values: Mapping[str, Any], choices: Mapping[str, Any], trusted: Collection[str] | None = None
 ) -> Config:
