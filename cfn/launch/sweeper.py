@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -27,8 +27,20 @@ from cfn.launch.planning import Job, Planner
 from cfn.launch.resuming import unfinished
 from cfn.launch.threads import threads_per_run
 from cfn.runs.folder import as_typed
-from cfn.runs.layout import SWEEPS
+from cfn.runs.layout import SWEEPS, SweepLayout
 from cfn.runs.sweeps import SweepRecord
+
+
+TIME = "%Y-%m-%d_%H-%M-%S"
+"""Format of the name of a sweep."""
+
+
+@runtime_checkable
+class KeepsLogs(Protocol):
+    """A launcher whose jobs write logs of their own."""
+
+    def log_to(self, folder: Path) -> None:
+        """Keep the logs in this folder."""
 
 
 class Sweeper(sweeper.Sweeper):
@@ -74,7 +86,7 @@ class Sweeper(sweeper.Sweeper):
             return self._continue()
         parser = OverridesParser.create(config_loader=self._loader)
         overrides = parser.parse_overrides([*(f"{k}={v}" for k, v in self._params.items()), *arguments])
-        time = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        time = datetime.now().strftime(TIME)
         swept = {o.key_or_group for o in overrides if o.is_sweep_override()}
         self._planner.name_run_folders(time, {o.key_or_group for o in overrides} - swept)
         runs = [run for one in combinations(overrides) for run in self._searched(one)]
@@ -114,6 +126,9 @@ class Sweeper(sweeper.Sweeper):
             total: Number of all runs.
             records: Sweeps that the runs belong to.
         """
+        if isinstance(self._launcher, KeepsLogs):
+            now = Path(self._config.hydra.sweep.dir, SWEEPS, datetime.now().strftime(TIME))
+            self._launcher.log_to((records[0].files if records else SweepLayout(now.absolute())).jobs)
         threads = threads_per_run(self._config.hydra, len(jobs))
         size = self._batch_size or max(1, len(jobs))
         results = []
