@@ -1,7 +1,14 @@
 """Slurm's queue, as `squeue` shows it: no accounting database is needed."""
 
+import contextlib
+import json
+import shutil
 import subprocess
 import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from cfn.runs.atomic import write_atomically
 
 ASK_SECONDS = 10.0
 """Seconds between two questions: the cluster's controller serves everyone."""
@@ -41,3 +48,31 @@ def states(jobs: set[str]) -> dict[str, str] | None:
         return None
     rows = (line.strip().split("|") for line in done.stdout.splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+def remember(folder: Path, jobs: Mapping[str, Path]) -> None:
+    """Write down which jobs of the queue are to train which runs.
+
+    Args:
+        folder: Folder of the sweep's jobs.
+        jobs: Run folder of each job.
+    """
+    first = next(iter(jobs)).partition("_")[0]
+    text = json.dumps({job: str(run) for job, run in jobs.items()}, indent=1)
+    write_atomically(folder / f"{first}.json", text.encode())
+
+
+def queued_runs(folder: Path) -> set[Path]:
+    """Return the run folders whose jobs are still in Slurm's queue, pending or running.
+
+    Args:
+        folder: Folder of the sweep's jobs; it may not exist.
+    """
+    jobs: dict[str, str] = {}
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(OSError, ValueError, TypeError):  # damaged: locks still keep runs apart
+            jobs |= json.loads(path.read_text(encoding="utf-8"))
+    if not jobs or shutil.which("squeue") is None:
+        return set()
+    there = states({job.partition("_")[0] for job in jobs}) or {}
+    return {Path(run) for job, run in jobs.items() if job in there}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cfn.errors import UsageError
 from cfn.launch.planning import Job
+from cfn.launch.queue import queued_runs
 from cfn.runs.folder import as_typed
 from cfn.runs.layout import Layout
 from cfn.runs.record import find_runs
@@ -35,13 +36,15 @@ def unfinished(paths: Sequence[Path], changes: Sequence[str] = ()) -> Found:
     lost = [run for run, state in states.items() if run.error_file is None and not run.started]
     for run in lost:
         del states[run]
-    left = [run for run, state in states.items() if state == "running" or (state == "finished" and not changes)]
+    queued = {folder for record in records for folder in queued_runs(record.files.jobs)}
+    states |= {run: "queued" for run, state in states.items() if run.folder in queued and state != "finished"}
+    left = [run for run, state in states.items() if state in ("running", "queued") or (state == "finished" and not changes)]
     jobs = [Job(run, tuple(changes)) for run in states if run not in left]
     fresh = sum(states[job.run] in (NOT_STARTED, FAILED_TO_START) for job in jobs)
-    running = [run for run in left if states[run] == "running"]
+    running = [run for run in left if states[run] != "finished"]
     finished, started = len(left) - len(running), len(jobs) - fresh
     report = [f"{_runs(len(states))}: {finished} finished, {started} to continue, {fresh} to start."]
-    report += [f"{as_typed(run.folder)} is running already and is left alone." for run in running]
+    report += [f"{as_typed(run.folder)} is {states[run]} already and is left alone." for run in running]
     report += [f"{as_typed(run.folder)} was killed before it wrote its summary, and no sweep knows it." for run in lost]
     return Found(jobs, records, report)
 

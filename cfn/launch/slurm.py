@@ -24,7 +24,9 @@ from cfn.errors import UsageError
 from cfn.launch import job as entry
 from cfn.launch.memory import gib_to_request
 from cfn.launch.planning import report_failure
-from cfn.launch.queue import Queue
+from cfn.launch.configs import config_of_job, folder_of_job
+from cfn.launch.queue import Queue, remember
+from cfn.runs.folder import as_typed
 from cfn.training.signals import StoppedError
 
 POLL_SECONDS = 1.0
@@ -46,7 +48,8 @@ class _Launcher(submitit_launcher.BaseSubmititLauncher):  # type: ignore[misc]  
         """Run one job, in its own process; requeue it if a signal stopped it."""
         signal.pthread_sigmask(signal.SIG_UNBLOCK, entry.SIGNALS)
         try:
-            return super().__call__(*arguments)
+            done: JobReturn = super().__call__(*arguments)
+            return done
         except StoppedError as stopped:
             if stopped.code == 128 + signal.SIGUSR2 or self._is_preempted():
                 signal.raise_signal(signal.SIGUSR2)  # submitit's handler requeues the job and exits
@@ -154,8 +157,6 @@ class SlurmLauncher(_Launcher):
 
     def _configs(self, runs: list[list[str]]) -> list[Config]:
         """Return the configs of the runs: from their folders if they have started, composed otherwise."""
-        from cfn.launch.configs import config_of_job
-
         assert self.hydra_context is not None
         return [config_of_job(self.hydra_context.config_loader, self.config, overrides) for overrides in runs]
 
@@ -167,7 +168,9 @@ class SlurmLauncher(_Launcher):
         except (FailedJobError, FailedSubmissionError, subprocess.CalledProcessError) as error:
             raise UsageError(f"Slurm refuses the jobs: {refusal(str(error))}") from error
         first = jobs[0].job_id.partition("_")[0]
-        print(f"Submitted {len(jobs)} runs as Slurm job {first}; logs in {self.params['submitit_folder']}.", flush=True)
+        folders = [folder_of_job(call[0]) for call in arguments]
+        remember(Path(self._logs), dict(zip((job.job_id for job in jobs), folders, strict=True)))
+        print(f"Submitted {len(jobs)} runs as Slurm job {first}; logs in {as_typed(self._logs)}.", flush=True)
         return jobs
 
     def _ended(self, ids: set[str]) -> set[str]:
@@ -185,16 +188,14 @@ class SlurmLauncher(_Launcher):
     def _leave(self, jobs: Sequence[Any]) -> None:
         first = jobs[0].job_id.partition("_")[0]
         print(
-            f"\nThe jobs continue on the cluster. cfn runs --watch shows them, cfn resume {self._sweep} waits for them "
-            f"and continues what is left, scancel {first} cancels them.",
+            f"\nThe jobs continue on the cluster. cfn runs --watch shows them, scancel {first} cancels them, and "
+            f"cfn resume {as_typed(self._logs.parent)} continues what is left when they have ended.",
             flush=True,
         )
 
     @property
-    def _sweep(self) -> str:
-        from cfn.runs.folder import as_typed
-
-        return as_typed(Path(self.params["submitit_folder"]).absolute().parent.parent)
+    def _logs(self) -> Path:
+        return Path(self.params["submitit_folder"]).absolute().parent
 
 
 class LocalLauncher(_Launcher):
@@ -218,7 +219,9 @@ def requeue_if_killed(most: int) -> list[str]:
     """
     restarts = '"${SLURM_RESTART_COUNT:-0}"'
     killed = f"{{ [ $code -eq 137 ] && [ {restarts} -lt {most} ]; }}"
-    return ["code=$?", f'if [ $code -eq 140 ] || {killed}; then scontrol requeue "$SLURM_JOB_ID"; fi', "exit $code"]
+    # The number of an array's last task is that of the whole array: a task is requeued by array and index.
+    task = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
+    return ["code=$?", f'if [ $code -eq 140 ] || {killed}; then scontrol requeue "{task}"; fi', "exit $code"]
 
 
 def refusal(message: str) -> str:
