@@ -22,7 +22,13 @@ def install_project(session: nox.Session, group: str) -> None:
 def fast(session: nox.Session) -> None:
     """Run the tests that need neither a process nor seconds: at most 3 minutes on two cores."""
     install_project(session, "test")
-    session.run("pytest", *PARALLEL, "-m", "not slow and not bench and not slurm and not process and not thorough", *session.posargs)
+    session.run(
+        "pytest",
+        *PARALLEL,
+        "-m",
+        "not slow and not bench and not slurm and not process and not thorough",
+        *session.posargs,
+    )
 
 
 @nox.session

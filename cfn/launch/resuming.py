@@ -38,7 +38,9 @@ def unfinished(paths: Sequence[Path], changes: Sequence[str] = ()) -> Found:
         del states[run]
     queued = {folder for record in records for folder in queued_runs(record.files.jobs)}
     states |= {run: "queued" for run, state in states.items() if run.folder in queued and state != "finished"}
-    left = [run for run, state in states.items() if state in ("running", "queued") or (state == "finished" and not changes)]
+    left = [
+        run for run, state in states.items() if state in ("running", "queued") or (state == "finished" and not changes)
+    ]
     jobs = [Job(run, tuple(changes)) for run in states if run not in left]
     fresh = sum(states[job.run] in (NOT_STARTED, FAILED_TO_START) for job in jobs)
     running = [run for run in left if states[run] != "finished"]

@@ -4,6 +4,7 @@ A job that Slurm preempts or stops at its time limit first receives a signal. Th
 writes a checkpoint; then submitit requeues the job, and the restarted job continues the run in its folder.
 """
 
+import logging
 import shlex
 import shutil
 import signal
@@ -22,9 +23,9 @@ from omegaconf import OmegaConf
 from cfn.config import Config
 from cfn.errors import UsageError
 from cfn.launch import job as entry
+from cfn.launch.configs import config_of_job, folder_of_job
 from cfn.launch.memory import gib_to_request
 from cfn.launch.planning import report_failure
-from cfn.launch.configs import config_of_job, folder_of_job
 from cfn.launch.queue import Queue, remember
 from cfn.runs.folder import as_typed
 from cfn.training.signals import StoppedError
@@ -46,6 +47,8 @@ class _Launcher(submitit_launcher.BaseSubmititLauncher):  # type: ignore[misc]  
 
     def __call__(self, *arguments: Any) -> JobReturn:
         """Run one job, in its own process; requeue it if a signal stopped it."""
+        # The root logger writes to the run folder, which a refused run leaves empty and removes.
+        logging.getLogger("submitit").propagate = False
         signal.pthread_sigmask(signal.SIG_UNBLOCK, entry.SIGNALS)
         try:
             done: JobReturn = super().__call__(*arguments)
@@ -53,7 +56,7 @@ class _Launcher(submitit_launcher.BaseSubmititLauncher):  # type: ignore[misc]  
         except StoppedError as stopped:
             if stopped.code == 128 + signal.SIGUSR2 or self._is_preempted():
                 signal.raise_signal(signal.SIGUSR2)  # submitit's handler requeues the job and exits
-            raise
+            raise SystemExit(stopped.code) from None  # the job was cancelled, or Slurm itself requeues it
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         """Submit the runs and wait for them."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobStatus
 from hydra.plugins import sweeper
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
@@ -31,7 +31,6 @@ from cfn.launch.threads import threads_per_run
 from cfn.runs.folder import as_typed
 from cfn.runs.layout import SWEEPS, SweepLayout
 from cfn.runs.sweeps import SweepRecord
-
 
 TIME = "%Y-%m-%d_%H-%M-%S"
 """Format of the name of a sweep."""

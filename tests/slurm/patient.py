@@ -12,6 +12,9 @@ class Corridor(gym.Env):
     observation_space = gym.spaces.Box(0, 1, (9,), np.float32)
     action_space = gym.spaces.Discrete(2)
 
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.cell, self.steps = int(self.np_random.integers(3)), 0

@@ -137,8 +137,9 @@ def test_signals_that_follow_the_first_do_not_abort_the_checkpoint(tmp_path, mon
     whole, training = claimed(tmp_path / "whole", *LONG)
     training.run(whole)
     run, training = claimed(tmp_path / "run", *LONG)
+    sent = (signal.SIGUSR2, signal.SIGTERM, signal.SIGUSR1)
     with pytest.raises(StoppedError, match="SIGUSR2") as stopped:
-        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, signal.SIGUSR2, signal.SIGTERM, signal.SIGUSR1))
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, *sent))
     assert stopped.value.code == 128 + signal.SIGUSR2
     assert Checkpoints(run.files.checkpoints).latest().step == 20
     assert resumed(run, monkeypatch) == rows(whole.folder)
