@@ -47,7 +47,7 @@ def slow(session: nox.Session) -> None:
 
 @nox.session
 def slurm(session: nox.Session) -> None:
-    """Run sweeps on a real Slurm: minutes. It is installed and started if it is missing; otherwise tests are skipped."""
+    """Run sweeps on a real Slurm, which is started if it is missing; the tests are skipped if it cannot be."""
     install_project(session, "test")
     session.run("pytest", "-m", "slurm", "-p", "no:randomly", "-rs", "tests/slurm", *session.posargs)
 

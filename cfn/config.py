@@ -89,6 +89,8 @@ class Config:
         threads: CPU threads of PyTorch; None: PyTorch's default.
         eval: Evaluations.
         outputs: Parent folder of all runs.
+        objective: Score by which a study (`hydra/sweeper=optuna`) compares runs: a metric, and which of its values: last,
+            mean or best.
         compile: Whether torch.compile is used for the networks: takes minutes at the start, then runs faster.
         bf16: Whether forward passes use bfloat16: faster on GPUs that support it, and less precise.
         checkpoint: Checkpoints.
@@ -114,6 +116,7 @@ class Config:
     checkpoint: Checkpoint = Checkpoint(every=None, keep=2)
     extrinsic_clip: PositiveFloat | None = None
     on_error: Literal["stop", "reset"] = "stop"
+    objective: str = "eval/return:last"
 
 
 def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-NOT_A_SETTING = {"seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra"}
+NOT_A_SETTING = {
+    "seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra", "objective",
+}  # fmt: skip
 """Keys and groups that do not distinguish settings: they do not affect learning, or repetitions differ in them."""
 KEY_IN_NAME = {"gym": "id", "atari": "game"}
 """Key of an environment that is part of its name, by option: these options stand for many environments."""

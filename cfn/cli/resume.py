@@ -4,7 +4,9 @@ from pathlib import Path
 
 from cfn.cli.arguments import Parser, add_trust
 from cfn.errors import UsageError
+from cfn.runs.folder import as_typed
 from cfn.runs.layout import Layout
+from cfn.runs.sweeps import is_sweep
 
 
 def run(arguments: list[str]) -> None:
@@ -44,14 +46,21 @@ def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], tru
     """
     from cfn.cli.train import run as train
     from cfn.launch.planning import quoted
-    from cfn.launch.resuming import read_records
+    from cfn.launch.resuming import read_records, study_command
     from cfn.training.resume import require_changeable
 
     require_changeable(changes)
-    config_dirs = {record.config_dir for record in read_records(paths)} - {None}
+    records = read_records(paths)
+    config_dirs = {record.config_dir for record in records} - {None}
     if len(config_dirs) > 1:
         raise UsageError("these sweeps have different folders of configs (--config-dir): resume them one by one")
     flags = [flag for folder in config_dirs for flag in ("--config-dir", str(folder))]
+    if studies := [record for record in records if record.files.study.exists()]:
+        if len(paths) > 1 or not is_sweep(paths[0]) or changes:
+            shown = as_typed(studies[0].files.folder)
+            raise UsageError(f"{shown} is a study, which is continued alone and as it is: cfn resume {shown}")
+        train([*flags, "-m", *study_command(studies[0]), *of_hydra])
+        return
     lists = {"paths": [str(path.absolute()) for path in paths], "changes": changes, "trust": trusted}
     asked = ",".join(f"{name}:[{','.join(map(quoted, values))}]" for name, values in lists.items())
     outputs = _outputs(paths[0])

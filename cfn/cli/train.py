@@ -16,6 +16,7 @@ from cfn import naming
 from cfn.cli.arguments import parse_hydra
 from cfn.cli.messages import describe
 from cfn.config import CONF, OFFERED, check, refuse_untrusted
+from cfn.launch import objective
 from cfn.launch.composed import run_folder, with_agent
 from cfn.launch.planning import report_failure
 from cfn.launch.sweeper import Sweeper
@@ -47,29 +48,34 @@ def run(arguments: list[str]) -> None:
     failures: list[Exception] = []
 
     @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
-    def job(composed: DictConfig) -> None:
-        context = HydraConfig.get()
-        if context.mode == RunMode.RUN:
-            try:
-                train_one(composed)
-            except Exception as error:
-                failures.append(error)  # raised here, Hydra would print a line before ours
-            return
-        run_of_sweep(composed)
+    def job(composed: DictConfig) -> float | None:
+        if HydraConfig.get().mode != RunMode.RUN:
+            return run_of_sweep(composed)
+        try:
+            train_one(composed)
+        except Exception as error:
+            failures.append(error)  # raised here, Hydra would print a line before ours
+        return None
 
     job()
     if failures:
         raise failures[0]
 
 
-def run_of_sweep(composed: DictConfig) -> None:
-    """Train one run of a sweep, or continue it; a failure is reported and recorded, and the sweep continues."""
+def run_of_sweep(composed: DictConfig) -> float | None:
+    """Train one run of a sweep, or continue it; a failure is reported and recorded, and the sweep continues.
+
+    Returns:
+        The objective of a run that belongs to a study.
+    """
     context = HydraConfig.get()
     overrides, error_file = list(context.overrides.task), context.sweeper.get("error_file")
     run = PlannedRun(Path(context.runtime.output_dir), tuple(overrides), error_file and Path(error_file))
     try:
         run.write_error(None)
         train_one(composed)
+        direction = context.sweeper.get("direction")
+        return None if direction is None else objective.value(run.folder, str(composed.objective), direction)
     except Exception as error:
         sentence = describe(error)
         with contextlib.suppress(OSError):  # a full disk may be the error

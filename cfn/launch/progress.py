@@ -5,11 +5,8 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from rich.console import Console
-from rich.status import Status
-
-from cfn.analysis.listing import lines
 from cfn.launch.threads import LAUNCHER
 from cfn.runs.sweeps import PlannedRun
 
@@ -27,6 +24,9 @@ def shown(runs: Sequence[PlannedRun], every: float | None = None) -> Iterator[No
         runs: Runs to show.
         every: Seconds between two lines; by default, more if the output is not a terminal.
     """
+    from rich.console import Console  # slow to import, and most commands do without
+    from rich.status import Status
+
     live = sys.stdout.isatty()
     status = Status("", console=Console()) if live else None
     stopped = threading.Event()
@@ -52,18 +52,20 @@ def shown(runs: Sequence[PlannedRun], every: float | None = None) -> Iterator[No
     print(status_line(runs), flush=True)
 
 
-def trains_elsewhere(launcher: str) -> bool:
-    """Return whether the runs of a launcher train in other processes. Those of Hydra's own report for themselves."""
-    return launcher != "basic"
+def watched(hydra: Any, runs: Sequence[PlannedRun]) -> contextlib.AbstractContextManager[None]:
+    """Show the progress of runs that train in other processes; those of Hydra's own launcher report for themselves.
 
-
-def launcher_of(hydra: object) -> str:
-    """Return the name of the launcher in Hydra's own config."""
-    return str(hydra.runtime.choices.get(LAUNCHER, "basic"))  # type: ignore[attr-defined]
+    Args:
+        hydra: Hydra's own config.
+        runs: Runs to show.
+    """
+    return contextlib.nullcontext() if hydra.runtime.choices.get(LAUNCHER, "basic") == "basic" else shown(runs)
 
 
 def status_line(runs: Sequence[PlannedRun]) -> str:
     """Return one line: how many runs are done, running, queued and failed, and the last scores of the running ones."""
+    from cfn.analysis.listing import lines  # slow to import, and most commands do without
+
     states = {run: run.state for run in runs}
     kinds = Counter(map(_kind, states.values()))
     line = f"{kinds['done']} of {len(runs)} runs done, {kinds['running']} running, {kinds['queued']} queued"

@@ -1,14 +1,16 @@
 """Resuming a sweep: which of its runs to continue, which to start, and which to leave alone."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cfn.errors import UsageError
-from cfn.launch.planning import Job
+from cfn.launch.planning import Job, quoted
 from cfn.launch.queue import queued_runs
 from cfn.runs.folder import as_typed
 from cfn.runs.layout import Layout
+from cfn.runs.reading import read_yaml
 from cfn.runs.record import find_runs
 from cfn.runs.sweeps import FAILED_TO_START, NOT_STARTED, PlannedRun, SweepRecord, find_sweeps, is_sweep
 
@@ -60,6 +62,26 @@ def read_records(paths: Sequence[Path]) -> list[SweepRecord]:
         for record in [SweepRecord.read(path)] if is_sweep(path) else find_sweeps(path):
             records[record.files.folder.resolve()] = record
     return list(records.values())
+
+
+STUDY_OVERRIDES = r"hydra(/sweeper(/sampler)?=\w+$|\.sweeper\.(n_trials|n_jobs|direction|max_failure_rate|params)\b)"
+"""Overrides of Hydra that the record of a study may set: they import nothing."""
+
+
+def study_command(record: SweepRecord) -> list[str]:
+    """Return the overrides of the command that began a study, to continue it.
+
+    Args:
+        record: Record of the study.
+    """
+    try:
+        given = read_yaml(record.files.record)["hydra"]["overrides"]
+        task, of_hydra = ([str(override) for override in given[kind]] for kind in ("task", "hydra"))
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{record.files.record} is not the record of a study") from error
+    kept = [override for override in of_hydra if re.match(STUDY_OVERRIDES, override)]
+    outputs, folder = quoted(record.files.outputs), quoted(record.files.folder)
+    return [*task, *kept, f"hydra.sweep.dir={outputs}", f"hydra.sweeper.study={folder}"]
 
 
 def _folders(paths: Sequence[Path]) -> Iterator[Path]:

@@ -5,7 +5,6 @@ time if runs are spread over processes. Here one invalid run does not abort the 
 the sweep and the swept keys, so that the seeds of one setting have folders side by side.
 """
 
-import contextlib
 import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from cfn.config import CONF
 from cfn.errors import UsageError
 from cfn.launch.planning import Job, Planner
-from cfn.launch.progress import launcher_of, shown, trains_elsewhere
+from cfn.launch.progress import watched
 from cfn.launch.resuming import unfinished
 from cfn.launch.threads import threads_per_run
 from cfn.runs.folder import as_typed
@@ -134,10 +133,8 @@ class Sweeper(sweeper.Sweeper):
         size = self._batch_size or max(1, len(jobs))
         results = []
         for start in range(0, len(jobs), size):
-            elsewhere = trains_elsewhere(launcher_of(self._config.hydra))
-            watching = shown([job.run for job in jobs]) if elsewhere else contextlib.nullcontext()
             batch = [job.overrides(threads) for job in jobs[start : start + size]]
-            with watching:
+            with watched(self._config.hydra, [job.run for job in jobs]):
                 done = self._launcher.launch(batch, initial_job_idx=start)
             failed += sum(job.status == JobStatus.FAILED for job in done)
             results.append(done)

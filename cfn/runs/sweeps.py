@@ -129,6 +129,11 @@ class SweepRecord:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise UsageError(f"{files.plan} is not the record of a sweep: {type(error).__name__}: {error}") from error
 
+    def extended(self, runs: Sequence[tuple[Path, Sequence[str]]]) -> "SweepRecord":
+        """Add runs to the record, given by folder and overrides, and return it."""
+        pairs = [(run.folder, run.overrides) for run in self.runs]
+        return SweepRecord.create(self.files.folder, [*pairs, *runs], self.config_dir, self.experiment)
+
     def write(self) -> None:
         """Write the record."""
         self.files.folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ CHANGEABLE = (
     "env.on_error",
 )
 """Keys that a resumed run may change: they do not affect what is learned."""
-IRRELEVANT_GROUPS = ("tracker", "outputs", "suite")
+IRRELEVANT_GROUPS = ("tracker", "outputs", "suite", "objective")
 """Groups that do not affect learning."""
 STATE_ERRORS = (
     CorruptError,

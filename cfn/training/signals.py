@@ -13,7 +13,7 @@ from typing import Any, Self
 log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-"""Ctrl-C; `kill` and most clusters; warnings that Slurm sends on request (`--signal=USR1@120`; submitit asks for USR2)."""
+"""Ctrl-C; `kill` and most clusters; warnings that Slurm sends on request: `--signal=USR1@120`, or USR2 for submitit."""
 
 
 class StoppedError(KeyboardInterrupt):

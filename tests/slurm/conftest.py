@@ -13,8 +13,8 @@ CLUSTER = Path(__file__).with_name("cluster")
 KEYS = (
     "env=gym", "env.id=patient:patient-v0", "agent=rainbow", "agent.min_size=40", "agent.batch_size=8",
     "agent.hidden=[16]", "agent.update_period=4", "bonus=cfn", "bonus.min_size=20", "bonus.batch_size=8",
-    "bonus.hidden=[16]", "bonus.update_period=4", "eval.every=1000", "eval.episodes=1", "eval.steps=0", "eval.max_steps=50",
-    "checkpoint.every=400", "tracker=none", "threads=1", "device=cpu",
+    "bonus.hidden=[16]", "bonus.update_period=4", "eval.every=1000", "eval.episodes=1", "eval.steps=0",
+    "eval.max_steps=50", "checkpoint.every=400", "tracker=none", "threads=1", "device=cpu",
 )  # fmt: skip
 SLURM = ("hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1", "hydra.launcher.gpus_per_node=0")
 
