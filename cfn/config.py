@@ -89,13 +89,12 @@ class Config:
         threads: CPU threads of PyTorch; None: PyTorch's default.
         eval: Evaluations.
         outputs: Parent folder of all runs.
-        objective: Score by which a study (`hydra/sweeper=optuna`) compares runs: a metric, and which of its values: last,
-            mean or best.
         compile: Whether torch.compile is used for the networks: takes minutes at the start, then runs faster.
         bf16: Whether forward passes use bfloat16: faster on GPUs that support it, and less precise.
         checkpoint: Checkpoints.
         extrinsic_clip: Bound of the environment's reward r_ext before the bonus is added; None: no clipping.
         on_error: Reaction to an error of an environment: stop with a checkpoint, or reset the environment and continue.
+        objective: Score by which a tuning study compares runs: a metric and, of its values, the last, mean or best.
     """
 
     env: Component

@@ -47,9 +47,11 @@ def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], tru
     from cfn.cli.train import run as train
     from cfn.launch.planning import quoted
     from cfn.launch.resuming import read_records, study_command
-    from cfn.training.resume import require_changeable
 
-    require_changeable(changes)
+    if changes:
+        from cfn.training.resume import require_changeable  # imports PyTorch, which is slow
+
+        require_changeable(changes)
     records = read_records(paths)
     config_dirs = {record.config_dir for record in records} - {None}
     if len(config_dirs) > 1:

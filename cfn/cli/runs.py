@@ -25,7 +25,7 @@ def run(arguments: list[str]) -> None:
         watch(options.path, options.filters, options.sort)
         return
     if options.filters:
-        raise UsageError(f"{options.filters[0]}: filters need --watch")
+        parser.error(f"{options.filters[0]}: filters need --watch")
     table, problems = listed(options.path)
     if not table:
         raise UsageError("; ".join(problems))

@@ -19,6 +19,7 @@ from cfn.config import CONF, OFFERED, check, refuse_untrusted
 from cfn.launch import objective
 from cfn.launch.composed import run_folder, with_agent
 from cfn.launch.planning import report_failure
+from cfn.launch.study import replace_option
 from cfn.launch.sweeper import Sweeper
 from cfn.runs.folder import Run, as_typed, remove_if_empty, reset_peak_memory
 from cfn.runs.layout import Layout
@@ -37,6 +38,8 @@ def run(arguments: list[str]) -> None:
         # Parallel runs share the cores: idle threads of PyTorch must not spin on a core that another run could use. A
         # single run is faster if they do (50-60 against 38-40 small coin-flip updates per second on two cores).
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "hydra/sweeper=optuna" in arguments:
+        replace_option()
     OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)
     options, arguments = parse_hydra(arguments)
     if options.help:

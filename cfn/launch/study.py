@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins import sweeper
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from cfn.errors import UsageError
@@ -30,11 +30,21 @@ from cfn.runs.sweeps import PlannedRun, SweepRecord
 INSTALL = "hydra/sweeper=optuna needs further packages: pip install 'cfn-rl[optuna]'"
 
 
+def replace_option() -> None:
+    """Remove the option `optuna` that Hydra's sweeper registers: conf/hydra/sweeper/optuna.yaml has the same name.
+
+    Hydra refuses a YAML file that shares its name with a registered option.
+    """
+    Plugins.instance()  # loads the plugins, which register their options
+    options = ConfigStore.instance().repo.get("hydra", {}).get("sweeper", {})
+    options.pop("optuna.yaml", None)
+
+
 class StudySweeper(sweeper.Sweeper):
     """Runs a study.
 
     Args:
-        sampler: Config of Optuna's sampler.
+        sampler: Optuna's sampler, which Hydra has constructed.
         n_trials: Number of runs of the study.
         n_jobs: Number of runs at the same time.
         direction: Whether to `maximize` or to `minimize` the objective.
@@ -46,11 +56,11 @@ class StudySweeper(sweeper.Sweeper):
 
     def __init__(
         self,
-        sampler: Any,
         n_trials: int,
         n_jobs: int,
         direction: objective.Direction,
         max_failure_rate: float,
+        sampler: Any = None,
         params: Mapping[str, str] | None = None,
         study: str | None = None,
         error_file: str | None = None,
@@ -84,7 +94,7 @@ class StudySweeper(sweeper.Sweeper):
         left = self._n_trials if self._study is None else self._n_trials - self._restore()
         if left > 0:
             impl: Any = OptunaSweeperImpl(
-                sampler=instantiate(self._sampler),
+                sampler=self._sampler,
                 direction=self._direction,
                 storage=self._storage,
                 study_name=self._name,

@@ -50,10 +50,10 @@ def _importance(study: Any) -> dict[str, float]:
     """Return the share of each key in the differences between trials; empty if there are too few trials."""
     import optuna
 
-    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # Optuna calls this evaluator experimental; it needs no further package
+            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
             return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
     except (ValueError, RuntimeError, ZeroDivisionError):
         return {}
