@@ -9,7 +9,7 @@
 # USR1 reaches job steps only: the run must be started with srun. The run saves and exits with 128 + signal number.
 folder=$1
 shift
-srun cfn train hydra.run.dir="$folder" "$@"
+srun cfn train "hydra.run.dir='$folder'" "$@"
 code=$?
 # 138: the time limit was near (USR1). 137: killed on the node. 143 (TERM) of a job that still runs: it is preempted.
 task=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}

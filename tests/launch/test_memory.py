@@ -6,6 +6,7 @@ from composing import composed
 from cfn.errors import UsageError
 from cfn.launch.memory import BEYOND_BUFFERS, buffer_bytes, gib_to_request
 from cfn.nn import memory_limits
+from cfn.training.loop import Training
 
 GRID = ("agent=random", "env.size=7", "env.image_size=14", "bonus=cfn", "device=cpu")
 
@@ -24,10 +25,9 @@ def test_the_largest_run_decides():
 
 def test_the_limits_of_this_machine_do_not_count(monkeypatch):
     monkeypatch.setattr(memory_limits, "_left_in_groups", lambda: iter([1000]))
+    made = config()
     with pytest.raises(UsageError, match="can allocate"):
-        from cfn.training.loop import Training
-
-        Training(config())
+        Training(made)
     assert gib_to_request("auto", [config()]) == BEYOND_BUFFERS + 1
 
 

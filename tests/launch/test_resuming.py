@@ -29,11 +29,11 @@ def sweep(call, tmp_path):
 @pytest.mark.thorough
 def test_what_is_left_of_a_sweep_is_continued_or_started(call, sweep, run_folders):
     before = [rows(folder) for folder in run_folders()]
-    stopped, never, finished = run_folders()
+    stopped, never, _ = run_folders()
     stop(stopped)
     shutil.rmtree(never)
     listed = call("runs").stdout.splitlines()
-    assert [line.split()[3:] for line in listed if "not started" in line][0][:3] == ["1", "not", "started"]
+    assert [line.split()[3:6] for line in listed if "not started" in line] == [["1", "not", "started"]]
     done = call("resume", sweep)
     assert done.returncode == 0, done.stderr
     assert "3 runs: 1 finished, 1 to continue, 1 to start." in done.stdout

@@ -31,7 +31,7 @@ def test_only_a_job_that_was_killed_is_requeued_by_its_script(code, restarts, re
     ("message", "sentence"),
     [
         (
-            "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission failed: Invalid partition",
+            "sbatch: error: invalid partition: x\nsbatch: error: Batch job submission failed: Invalid partition",
             "Invalid partition: check hydra.launcher.partition",
         ),
         ("sbatch: error: Memory specification can not be satisfied", "check hydra.launcher.mem_gb"),
