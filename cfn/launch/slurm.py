@@ -35,7 +35,7 @@ POLL_SECONDS = 1.0
 ENDED_EARLY = "ended without a result (cancelled, killed, or its node failed)"
 
 
-class _Launcher(submitit_launcher.BaseSubmititLauncher):  # type: ignore[misc]  # has no types
+class SubmititLauncher(submitit_launcher.BaseSubmititLauncher):  # type: ignore[misc]  # has no types
     """Submits runs, waits for them and returns what became of each."""
 
     _OWN_KEYS: ClassVar[frozenset[str]] = frozenset({"submitit_folder", "max_num_timeout", "max_restarts_if_killed"})
@@ -138,7 +138,7 @@ class _Launcher(submitit_launcher.BaseSubmititLauncher):  # type: ignore[misc]  
         """Say what becomes of the jobs after Ctrl-C."""
 
 
-class SlurmLauncher(_Launcher):
+class SlurmLauncher(SubmititLauncher):
     """Runs of a sweep as a Slurm job array."""
 
     _EXECUTOR = "slurm"
@@ -201,7 +201,7 @@ class SlurmLauncher(_Launcher):
         return Path(self.params["submitit_folder"]).absolute().parent
 
 
-class LocalLauncher(_Launcher):
+class LocalLauncher(SubmititLauncher):
     """Runs of a sweep as processes on this machine, on the same path as Slurm jobs."""
 
     _EXECUTOR = "local"

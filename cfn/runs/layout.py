@@ -17,7 +17,7 @@ outputs/sweeps/<date-time>.yaml, .png    Hydra's record of a sweep, and the expe
 outputs/sweeps/<date-time>/
   runs.json        planned runs: folder and overrides of each
   errors/          <n>.txt: why run number n could not begin
-  jobs/            logs and job files of Slurm
+  jobs/            logs and job files of Slurm jobs
   study.db         trials of an Optuna study, with pictures of it beside
 ```
 """

@@ -18,7 +18,7 @@ def folders(tmp_path, outputs="outputs"):
 
 
 def step(folder):
-    written = rows(folder)
+    written = rows(folder) if (folder / "metrics.jsonl").exists() else []
     return written[-1]["step"] if written else 0
 
 
@@ -93,7 +93,7 @@ def test_a_sweep_is_resumed_after_its_command_was_killed_and_its_node_was_down(c
 
     subprocess.run(["scontrol", "update", "nodename=localhost", "state=down", "reason=test"], check=True)
     waited(lambda: not running(), 60, "the node to be down")
-    subprocess.run(["scontrol", "update", "nodename=localhost", "state=resume"], check=True)
+    subprocess.run(["scontrol", "update", "nodename=localhost", "state=resume"])  # it may have come back by itself
     waited(lambda: len(running()) == 2, 120, "the jobs to come back")
     resumed = lambda: ["Resumed at step" in (f / "train.log").read_text() for f in folders(tmp_path).values()]  # noqa: E731
     waited(lambda: any(resumed()), 120, "a resumed run")
@@ -136,7 +136,7 @@ def test_the_script_without_submitit_survives_its_time_limit_and_a_preemption(co
     [
         (
             "partition=nosuch",
-            "Slurm refuses the jobs: invalid partition specified: nosuch: check hydra.launcher.partition",
+            "Slurm refuses the jobs: Invalid partition name specified: check hydra.launcher.partition",
         ),
         ("mem_gb=0.001", "hydra.launcher.mem_gb=0.001: the replay buffers of a run can grow to "),
         ("mem_gb=lots", "hydra.launcher.mem_gb=lots: should be a number of GiB, or auto"),
