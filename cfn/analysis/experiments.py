@@ -103,7 +103,7 @@ def members(records: Sequence[Record], name: str, conf: Path) -> Members:
     if started and len(started) > len(chosen):
         others = f"{len(started) - len(chosen)} runs of {name} with a preset other than {preset}"
         problems.append(f"left out: {others}; name their folders alone to draw them")
-    expected = plan(conf, name, preset)
+    expected = _as_started(plan(conf, name, preset), chosen)
     groups, repeated = group(chosen)
     cell_of = {id(one): _cell_number(one.first, expected.cells) for one in groups}
     groups.sort(key=lambda one: cell_of[id(one)])
@@ -113,10 +113,18 @@ def members(records: Sequence[Record], name: str, conf: Path) -> Members:
     return Members(groups, list(dict.fromkeys([*tasks, *(one.task for one in groups)])), [*problems, *repeated])
 
 
+def _as_started(expected: Plan, records: Sequence[Record]) -> Plan:
+    """Return the plan with choices that all runs were started with instead of its own, such as `agent=random`."""
+    cells, named = expected.cells, set.intersection(*({*record.overrides} for record in records))
+    chosen = dict(override.split("=", 1) for override in named if "=" in override)
+    changed = {key: value for key, value in chosen.items() if key in _constant(cells)}
+    return expected._replace(cells=[cell | changed for cell in cells])
+
+
 def _missing(expected: Plan, in_cell: Sequence[Sequence[Group]]) -> list[str]:
     """Return phrases on missing runs: cells without any run, and missing seeds of the other cells."""
     cells = expected.cells
-    constant = {key for key in (cells[0] if cells else ()) if len({cell[key] for cell in cells}) == 1}
+    constant = _constant(cells)
     incomplete: dict[str, list[str]] = {}
     for cell, here in zip(cells, in_cell, strict=True):
         seeds = {run.seed for one in here for run in one.runs}
@@ -125,6 +133,11 @@ def _missing(expected: Plan, in_cell: Sequence[Sequence[Group]]) -> list[str]:
             lack = f"no seed {_listed(absent)} of" if here else "no run of"
             incomplete.setdefault(lack, []).append(" ".join(f"{k}={v}" for k, v in cell.items() if k not in constant))
     return [f"{lack}: {_first_few(names)}" for lack, names in incomplete.items()]
+
+
+def _constant(cells: Sequence[Cell]) -> set[str]:
+    """Return the keys that have the same value in all cells."""
+    return {key for key in (cells[0] if cells else ()) if len({cell[key] for cell in cells}) == 1}
 
 
 def _first_few(names: Sequence[str]) -> str:

@@ -62,7 +62,8 @@ def write_table(groups: Sequence[Group], stat: Stat, out: Path, returns: Returns
     """
     table = rows(groups, stat, returns)
     pairs = tally.tally(groups, _scores_by_task(groups, returns))
-    parts = [markdown(table, stat), *(f"{sentence}.\n" for sentence in unequal(groups, returns))]
+    sentences = [_described(groups, returns), *(f"{sentence}." for sentence in unequal(groups, returns))]
+    parts = [markdown(table, stat), *(f"{sentence}\n" for sentence in sentences)]
     texts = {"table.csv": as_csv(table, stat)}
     if pairs:
         parts.append(tally.as_markdown(pairs))
@@ -90,6 +91,16 @@ def rows(groups: Sequence[Group], stat: Stat, returns: Returns = "eval") -> list
         if complete and len(alike) == len(score) > 1:  # otherwise methods would be compared over different tasks
             result.append(_row(f"all {len(score)} tasks", label, alike, score, stat))
     return result
+
+
+def _described(groups: Sequence[Group], returns: Returns) -> str:
+    """Return a sentence on which returns are the score."""
+    by_description: dict[str, list[str]] = {}
+    for task, one in _scores_by_task(groups, returns).items():
+        by_description.setdefault(one.description, []).append(task)
+    if len(by_description) == 1:
+        return f"Score: {next(iter(by_description))}."
+    return " ".join(f"Score of {', '.join(tasks)}: {text}." for text, tasks in by_description.items())
 
 
 def _scores_by_task(groups: Sequence[Group], returns: Returns) -> dict[str, Scores]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from cfn.bonuses.visits import Visits
 from cfn.nn.device import Measured
 from cfn.types import Array, Metrics, State
 
@@ -33,8 +34,13 @@ class Bonus(ABC):
         return ()
 
     @abstractmethod
-    def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
-        """Count one visit to each state, and return the intrinsic rewards of these visits."""
+    def observe(self, observations: Array, visits: Visits | None = None) -> Array:
+        """Count one visit to each observation, and return the intrinsic rewards of these visits.
+
+        Args:
+            observations: Visited observations s_t, one row per environment.
+            visits: What else is known of the visits: true states, actions, next observations, episode boundaries.
+        """
 
     @abstractmethod
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from cfn import seeding
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_floor import CoinTally
+from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import memory_limits, networks
@@ -124,7 +125,7 @@ class CoinFlipBonus(Bonus):
         """Trained network. The prior is excluded: its stored outputs must not depend on `compile` and `bf16`."""
         return (self._net,)
 
-    def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
+    def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return scaled B(s_t), then update the prior's statistics and store flips (lines 11 to 15 of Algorithm 1)."""
         if observations.dtype != np.uint8 and not np.isfinite(observations).all():
             raise UsageError("an observation has NaN or infinity, which no bonus can learn from: fix the environment")
@@ -140,8 +141,8 @@ class CoinFlipBonus(Bonus):
                 self._prior_stats.update(features)
         flips = self._flip(len(observations))
         self._replay.add(slots, flips)
-        if states is not None:
-            self._tally.add(states, flips)
+        if visits is not None and visits.states is not None:
+            self._tally.add(visits.states, flips)
         self._begun = self._begun or len(self._replay) >= self._min_size
         return rewards
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.visits import Visits
 from cfn.errors import UsageError
 from cfn.types import Array, NonNegativeFloat, State
 
@@ -21,9 +22,9 @@ class CountBonus(Bonus):
         self.scale = scale
         self._counts: dict[State, int] = {}
 
-    def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
+    def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Count the visits, and return their scaled bonuses."""
-        states = self._required(states)
+        states = self._required(visits.states if visits is not None else None)
         for state in states:
             self._counts[state] = self._counts.get(state, 0) + 1
         return self.scale * self.novelty(observations, states)

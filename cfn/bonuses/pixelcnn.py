@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.pixelcnn_network import LEVELS, Gate, PixelCNN
+from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer
 from cfn.errors import UsageError
 from cfn.nn import networks
@@ -69,7 +70,7 @@ class PixelCNNBonus(Bonus):
         """Density model."""
         return (self._net,)
 
-    def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
+    def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Take one gradient step on each image, and return the bonuses of the prediction gains."""
         return self.scale * np.array([self._learn(levels) for levels in self._quantized(observations)])
 

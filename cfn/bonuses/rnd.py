@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer
 from cfn.nn import networks
 from cfn.nn.device import Measured, number
@@ -78,7 +79,7 @@ class RNDBonus(Bonus):
         """Predictor. The target is excluded: its outputs must not depend on `compile` and `bf16`."""
         return (self._predictor,)
 
-    def observe(self, observations: Array, states: Sequence[State] | None = None) -> Array:
+    def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled normalised errors; the next updates learn from the observations."""
         if self._published:
             inputs = np.stack([self._counted_input(observation) for observation in observations])

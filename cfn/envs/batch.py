@@ -78,6 +78,8 @@ class EnvBatch:
         self._episodes = np.zeros(num_envs, np.int64)  # episodes begun, by environment
         self._actions: list[list[Any]] = [[] for _ in range(num_envs)]  # of the current episodes
         self._ended = np.ones(num_envs, np.bool_)
+        self.begins = np.ones(num_envs, np.bool_)
+        """Which environments are at the first observation of an episode."""
         self._states: list[State] | None = [()] * num_envs
         self._observations: list[Array] = [np.zeros(0)] * num_envs
         self._failures = 0  # without those that the environments count themselves
@@ -125,6 +127,7 @@ class EnvBatch:
             self._store_state(i, info)
             self._actions[i] = []
             self._ended[i] = False
+        self.begins = np.array([not actions for actions in self._actions])
         return np.stack(self._observations), self._current_states()
 
     def step(self, actions: Array) -> Outcome:

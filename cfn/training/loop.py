@@ -14,6 +14,7 @@ import torch
 from cfn import seeding
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import Stateful, lacks_state
 from cfn.config import Config
 from cfn.envs.arrays import with_arrays
@@ -102,11 +103,13 @@ class Training:
             next_observations, next_states, rewards, terminated, truncated = envs.step(actions)
 
             frames = newest(observations, config.frame_stack)
-            bonuses = bonus.observe(frames, states)
+            next_frames = newest(next_observations, config.frame_stack)
+            visits = Visits(states, actions, next_frames, envs.begins, terminated, truncated)
+            bonuses = bonus.observe(frames, visits)
             learned_rewards = clip(clip(rewards, config.extrinsic_clip) + bonuses, config.reward_clip)
             agent.observe(observations, actions, learned_rewards, next_observations, terminated, truncated)
             self.visit_counts.visit(states, frames)
-            self.visit_counts.arrive(next_states, newest(next_observations, config.frame_stack))
+            self.visit_counts.arrive(next_states, next_frames)
             self._previous_step, self.step = self.step, self.step + config.num_envs
 
             for _ in range(self.times_due(agent.update_period)):

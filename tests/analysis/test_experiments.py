@@ -103,6 +103,17 @@ def test_values_of_ones_own_are_drawn_too(tmp_path):
     assert len(problems) == 2, "cells without a run, and seeds"
 
 
+def test_a_choice_of_the_command_line_replaces_the_experiments_own(tmp_path):
+    overrides = ("experiment=gridworld_counts", "preset=mini", "agent=random")
+    for bonus in ("cfn", "rnd"):
+        for seed in range(3):
+            more = (f"bonus={bonus}", f"seed={seed}")
+            make_run(tmp_path, bonus, seed, "gridworld", "random", overrides=(*overrides, *more))
+    found = members(load_runs([tmp_path])[0], "gridworld_counts", CONF)
+    assert [one.first.bonus for one in found.groups] == ["cfn", "rnd"]
+    assert found.problems == ["gridworld_counts (preset=mini) has no run of: bonus=pixelcnn"]
+
+
 def test_none_at_all(tmp_path):
     make_run(tmp_path)
     sentence = "none of the 1 runs belongs to d4rl: create its runs with cfn train experiment=d4rl"

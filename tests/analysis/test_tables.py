@@ -106,7 +106,8 @@ def test_the_tally_of_methods_is_below_the_table_and_in_a_file(tmp_path):
     paths, text = write_table(group(load_runs([tmp_path / "runs"])[0])[0], "iqm", tmp_path)
     assert [path.name for path in paths] == ["table.md", "table.csv", "tally.csv"]
     assert text == (tmp_path / "table.md").read_text()
-    assert "Memory: largest.\n\n| A | B | A ahead |" in text
+    assert "Memory: largest.\n\nScore: " in text
+    assert ".\n\n| A | B | A ahead |" in text
     assert "| CFN | RND | 2 of 2 | 0 of 2 | 2 | 0 | 0 | 1 (1 to 1) |" in text
     assert (tmp_path / "tally.csv").read_text().splitlines()[1] == "CFN,RND,2,2,0,2,0,0,1,1,1"
 

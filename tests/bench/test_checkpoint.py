@@ -7,6 +7,7 @@ import pytest
 from command import CFN
 from resuming import claimed
 
+from cfn.bonuses.visits import Visits
 from cfn.checkpoints.store import Checkpoints
 
 pytestmark = pytest.mark.bench
@@ -37,7 +38,7 @@ def test_a_checkpoint_takes_at_most_two_seconds(filled, tmp_path):
             observations, states = training.envs.begin_episodes()
             actions = training.agent.act(observations)
             after = training.envs.step(actions)
-            training.bonus.observe(observations[..., -1].copy(), states)
+            training.bonus.observe(observations[..., -1].copy(), Visits(states))
             training.agent.observe(observations, actions, after.rewards, *after[:1], *after[3:])
     size = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     times = ", ".join(f"{s:.2f}" for s in seconds)

@@ -9,6 +9,7 @@ import torch
 from looks import IMAGES, KINDS, VECTORS, image, vector
 
 from cfn.bonuses.coin_flip import PRIOR_EPSILON, CoinFlipBonus
+from cfn.bonuses.visits import Visits
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import networks
 from cfn.replay.content_index import content_digest
@@ -200,7 +201,7 @@ def test_a_frame_that_is_already_in_the_shared_store_is_not_hashed_again(monkeyp
 def test_the_floor_is_reported_from_the_true_states_of_all_visits():
     bonus, visits = CoinFlipBonus(IMAGES, **SMALL), [0, 1, 0, 2, 0, 1]
     for n in visits:
-        bonus.observe(image(n)[None], [(n, -n)])
+        bonus.observe(image(n)[None], Visits([(n, -n)]))
     flips = bonus._replay.flips(np.arange(6))
     floor = [np.sqrt(np.mean(np.mean(flips[np.array(visits) == n], axis=0) ** 2)) for n in range(3)]
     counts = np.array([3, 2, 1])

@@ -194,7 +194,7 @@ from cfn.bonuses.base import Bonus
 class Constant(Bonus):
     def __init__(self, observation_space, seed=0, value: float = 1.0, power: int = 1):  # the YAML does not list power
         self.value = value**power
-    def observe(self, observations, states=None):
+    def observe(self, observations, visits=None):
         return self.novelty(observations)
     def novelty(self, observations, states=None):
         return np.full(len(observations), self.value)

@@ -36,7 +36,7 @@ def test_episodes_are_cut_at_the_limit():
 
 
 class FirstNumber(Bonus):
-    def observe(self, observations, states=None):
+    def observe(self, observations, visits=None):
         raise AssertionError("an evaluation must not be a visit")
 
     def novelty(self, observations, states=None):

@@ -55,12 +55,13 @@ class Remembering(Bonus):
 
     def __init__(self, observation_space, seed, update_period=1):
         self.update_period = update_period
-        self.visits = []
+        self.visits, self.contexts = [], []
         self.updates = 0
 
-    def observe(self, observations, states=None):
-        self.visits += list(zip(observations.copy(), states, strict=True))
-        return np.array([10 * x + y for x, y in states], float)
+    def observe(self, observations, visits=None):
+        self.visits += list(zip(observations.copy(), visits.states, strict=True))
+        self.contexts.append(visits)
+        return np.array([10 * x + y for x, y in visits.states], float)
 
     def novelty(self, observations, states=None):
         return np.array([len(self.visits) / (1 + x + y) for x, y in states], float)
@@ -137,6 +138,23 @@ def test_the_bonus_belongs_to_the_state_acted_in_and_ends_are_the_episodes_own(t
                 place[i] = after
     assert ends["terminated"] > 0
     assert ends["truncated"] > 0
+
+
+@pytest.mark.parametrize("num_envs", [1, 4])
+def test_the_bonus_is_told_of_the_whole_step(tmp_path, num_envs):
+    training = train(tmp_path, num_envs, steps=400)
+    begins = np.ones(num_envs, bool)
+    contexts = training.bonus.contexts
+    assert len(contexts) == 400 // num_envs
+    for visits, (_, actions, _, next_observations, terminated, truncated) in zip(
+        contexts, training.agent.seen, strict=True
+    ):
+        assert visits.begins.tolist() == begins.tolist()
+        assert (visits.actions == actions).all()
+        assert (visits.next_observations == next_observations).all()
+        assert (visits.terminated == terminated).all()
+        assert (visits.truncated == truncated).all()
+        begins = terminated | truncated
 
 
 def test_truth_and_bonus_hear_of_the_same_visits_and_evaluations_are_not_among_them(tmp_path):
