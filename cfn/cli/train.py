@@ -135,7 +135,8 @@ def may_continue(context: Any) -> bool:
 
     The sweeper of this package gives every run a folder of its own. Slurm counts the restarts of a job.
     """
-    return context.sweeper.get("error_file") is not None or int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0
+    planned = any(context.sweeper.get(key) is not None for key in ("error_file", "resume"))
+    return planned or int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0
 
 
 def continue_run(folder: Path, composed: DictConfig, context: Any) -> None:
