@@ -25,7 +25,13 @@ def install_project(session: nox.Session, group: str) -> None:
 def fast(session: nox.Session) -> None:
     """Run the tests that need neither a process nor seconds: at most 3 minutes on two cores."""
     install_project(session, "test")
-    session.run("pytest", *PARALLEL, "-m", "not slow and not bench and not process and not thorough", *session.posargs)
+    session.run(
+        "pytest",
+        *PARALLEL,
+        "-m",
+        "not slow and not bench and not slurm and not process and not thorough",
+        *session.posargs,
+    )
 
 
 @nox.session
@@ -40,6 +46,13 @@ def slow(session: nox.Session) -> None:
     """Run the tests that take minutes each."""
     install_project(session, "test")
     session.run("pytest", "-m", "slow", *session.posargs)
+
+
+@nox.session
+def slurm(session: nox.Session) -> None:
+    """Run sweeps on a real Slurm, which is started if it is missing; the tests are skipped if it cannot be."""
+    install_project(session, "test")
+    session.run("pytest", "-m", "slurm", "-p", "no:randomly", "-rs", "tests/slurm", *session.posargs)
 
 
 @nox.session

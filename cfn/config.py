@@ -90,6 +90,7 @@ class Config:
         checkpoint: Checkpoints.
         extrinsic_clip: Bound of the environment's reward r_ext before the bonus is added; None: no clipping.
         on_error: Reaction to an error of an environment: stop with a checkpoint, or reset the environment and continue.
+        objective: Score by which a tuning study compares runs: a metric and, of its values, the last, mean or best.
     """
 
     env: Component
@@ -110,6 +111,7 @@ class Config:
     checkpoint: Checkpoint = Checkpoint(every=None, keep=2)
     extrinsic_clip: PositiveFloat | None = None
     on_error: Literal["stop", "reset"] = "stop"
+    objective: str = "eval/return:last"
 
 
 def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
@@ -130,6 +132,16 @@ def require_values(composed: DictConfig, prefix: str = "") -> None:
     """Raise `UsageError` if a key of a composed config, or of a part of it with this prefix, has no value."""
     for key in OmegaConf.missing_keys(composed):
         raise UsageError(schema.not_set(f"{prefix}{key}"))
+
+
+def refuse_untrusted(composed: DictConfig, trusted: Collection[str]) -> None:
+    """Raise `UsageError` if a config composed from a file names something to import that is not trusted.
+
+    Args:
+        composed: Config composed by Hydra.
+        trusted: Classes and modules outside this package that may be imported.
+    """
+    _refuse_untrusted(OmegaConf.to_container(composed, resolve=True), trusted)  # type: ignore[arg-type]
 
 
 def from_values(

@@ -2,11 +2,13 @@
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-NOT_A_SETTING = {"seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra"}
+NOT_A_SETTING = {
+    "seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra", "objective",
+}  # fmt: skip
 """Keys and groups that do not distinguish settings: they do not affect learning, or repetitions differ in them."""
 KEY_IN_NAME = {"gym": "id", "atari": "game"}
 """Key of an environment that is part of its name, by option: these options stand for many environments."""
@@ -74,10 +76,16 @@ def folder(choices: Mapping[str, Any], env: Mapping[str, Any], time: str, swept:
     return Path(environment(str(choices["env"]), env), pair, moment, f"seed={seed}")
 
 
-def unused(root: Path, folder: Path) -> Path:
-    """Return the folder, with a number added if it exists already (two runs may start in the same second)."""
+def unused(root: Path, folder: Path, taken: Collection[Path] = ()) -> Path:
+    """Return the folder, with a number added if it exists already (two runs may start in the same second).
+
+    Args:
+        root: Parent of all runs.
+        folder: Folder below it.
+        taken: Further folders, with the root, that other runs are going to use.
+    """
     number, path = 1, folder
-    while (root / path).exists():
+    while (root / path).exists() or root / path in taken:
         number += 1
         path = folder.parent.with_name(f"{folder.parent.name}-{number}") / folder.name
     return path

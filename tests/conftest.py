@@ -16,6 +16,8 @@ torch.set_num_threads(1)  # tests run in parallel: threads of two workers would 
 def pytest_collection_modifyitems(items):
     """Mark the tests that start processes, which `nox -s fast` leaves out."""
     for item in items:
+        if "slurm" in item.path.parts:
+            item.add_marker("slurm")
         if "e2e" in item.path.parts or "cfn" in item.fixturenames:
             item.add_marker("process")
 

@@ -78,11 +78,6 @@ def rows(folders: Sequence[Path], filters: Sequence[Filter] = ()) -> list[Row]:
     return [_row(folder, records.get(folder), settings.get(folder, "")) for folder in folders]
 
 
-def lines(folders: Sequence[Path], filters: Sequence[Filter] = ()) -> list[Line]:
-    """Return a line per run, for people; arguments as for `rows`."""
-    return [_line(row) for row in rows(folders, filters)]
-
-
 def as_json(table: Sequence[Row]) -> str:
     """Return the rows as a JSON list of objects."""
     return json.dumps([row._asdict() for row in table], indent=2, allow_nan=False)
@@ -157,15 +152,15 @@ def _row(folder: Path, record: Record | None, setting: str) -> Row:
     )
 
 
-def _line(row: Row) -> Line:
+def as_line(row: Row) -> Line:
     """Return a row as people read it."""
-    if row.steps is None:
-        return Line("?", "?", "?", "", "", "", row.state, "", row.folder)
-    steps = f"{row.steps:,}" if row.total_steps is None else f"{row.steps:,} of {row.total_steps:,}"
+    steps = "" if row.steps is None else f"{row.steps:,}"
+    steps += f" of {row.total_steps:,}" if row.steps is not None and row.total_steps is not None else ""
     score = "" if row.score is None else f"{row.score:.4g}"
     score += " (training)" if row.score_of == "training" else ""
     seed = "" if row.seed is None else str(row.seed)
-    return Line(str(row.env), str(row.agent), str(row.bonus), seed, steps, score, row.state, row.setting, row.folder)
+    env, agent, bonus = (name or "?" for name in (row.env, row.agent, row.bonus))
+    return Line(env, agent, bonus, seed, steps, score, row.state, row.setting, row.folder)
 
 
 def _score(summary: Mapping[str, Any], newest: Mapping[str, float]) -> tuple[float | None, str | None]:

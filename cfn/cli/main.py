@@ -29,7 +29,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "train": Command("[key=value ...]", "train an agent with a bonus in an environment (see cfn train --help)", 0),
     "exam": Command("bonus=NAME [key=value ...]", "ask a bonus whether it counts (see cfn exam --help)", 0),
-    "resume": Command("RUN", "continue a stopped or killed run (steps=N: extend it)", 1),
+    "resume": Command("RUN | SWEEP", "continue a run, or all of a sweep that is not finished (steps=N: extend)", 1),
     "eval": Command("RUN", "play with a trained agent (--episodes N) and film it (--video)"),
     "plot": Command("PATH...", "draw pictures and tables of runs (see cfn plot --help)"),
     "compare": Command("A B", "compare two settings: difference, probability of improvement, test"),

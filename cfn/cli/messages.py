@@ -22,7 +22,8 @@ def describe(error: BaseException) -> str:
     if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, HydraException | OmegaConfBaseException):
-        return _config_error(error)
+        # Hydra wraps the errors of a launcher or sweeper that it constructs.
+        return str(error.__cause__) if isinstance(error.__cause__, UsageError) else _config_error(error)
     place = traceback.extract_tb(error.__traceback__)[-1]
     if isinstance(error, OSError):
         return _file_error(error, place.name)

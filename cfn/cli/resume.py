@@ -1,21 +1,80 @@
-"""`cfn resume`: continue a run from its last checkpoint."""
+"""`cfn resume`: continue one run, or everything in a sweep that is not finished."""
 
 from pathlib import Path
 
 from cfn.cli.arguments import Parser, add_trust
+from cfn.errors import UsageError
+from cfn.runs.folder import as_typed
+from cfn.runs.layout import Layout
+from cfn.runs.sweeps import is_sweep
 
 
 def run(arguments: list[str]) -> None:
     """Run `cfn resume`."""
-    parser = Parser("resume", "Continue a stopped or killed run exactly where its last checkpoint was written.")
-    parser.add_argument("run", type=Path, nargs="?", metavar="RUN", help="run folder")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as steps=500000, to extend the run")
+    parser = Parser(
+        "resume",
+        "Continue a stopped or killed run exactly where its last checkpoint was written. Of a sweep (its record "
+        "outputs/sweeps/DATE-TIME.yaml, or a folder of runs), continue everything that is not finished and start what "
+        "was never started.",
+    )
+    parser.add_argument("words", nargs="*", metavar="RUN|SWEEP|key=value", help="what to continue; new values of keys")
     add_trust(parser)
     options = parser.parse_intermixed_args(arguments)
-    if options.run is None:
-        parser.error("name a run folder")
+    overrides = [word for word in options.words if "=" in word and not Path(word).exists()]
+    paths = [Path(word) for word in options.words if word not in overrides]
+    if not paths:
+        parser.error("name a run folder, or the record of a sweep")
+    of_hydra = [override for override in overrides if override.lstrip("+~").startswith(("hydra.", "hydra/"))]
+    changes = [override for override in overrides if override not in of_hydra]
+    if len(paths) == 1 and not of_hydra and _is_run(paths[0]):
+        from cfn.tracking.pictures import Pictures  # slow to import, like PyTorch, and help needs neither
+        from cfn.training.resume import resume
 
-    from cfn.tracking.pictures import Pictures  # PyTorch and matplotlib are slow to import, and help does not need them
-    from cfn.training.resume import resume
+        resume(paths[0], changes, options.trust, Pictures)
+        return
+    resume_sweep(paths, of_hydra, changes, options.trust)
 
-    resume(options.run, options.overrides, options.trust, Pictures)
+
+def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], trusted: list[str]) -> None:
+    """Continue everything in sweeps and folders that is not finished, through Hydra and its launchers.
+
+    Args:
+        paths: Records of sweeps, run folders, or folders above runs.
+        of_hydra: Overrides of Hydra, such as `hydra/launcher=slurm`.
+        changes: New values of keys.
+        trusted: Classes and modules outside this package that configs may name.
+    """
+    from cfn.cli.train import run as train
+    from cfn.launch.planning import quoted
+    from cfn.launch.resuming import read_records, study_command
+
+    if changes:
+        from cfn.training.resume import require_changeable  # imports PyTorch, which is slow
+
+        require_changeable(changes)
+    records = read_records(paths)
+    config_dirs = {record.config_dir for record in records} - {None}
+    if len(config_dirs) > 1:
+        raise UsageError("these sweeps have different folders of configs (--config-dir): resume them one by one")
+    flags = [flag for folder in config_dirs for flag in ("--config-dir", str(folder))]
+    if studies := [record for record in records if record.files.study.exists()]:
+        if len(paths) > 1 or not is_sweep(paths[0]) or changes:
+            shown = as_typed(studies[0].files.folder)
+            raise UsageError(f"{shown} is a study, which is continued alone and as it is: cfn resume {shown}")
+        train([*flags, "-m", *study_command(studies[0]), *of_hydra])
+        return
+    lists = {"paths": [str(path.absolute()) for path in paths], "changes": changes, "trust": trusted}
+    asked = ",".join(f"{name}:[{','.join(map(quoted, values))}]" for name, values in lists.items())
+    outputs = _outputs(paths[0])
+    train([*flags, "-m", f"hydra.sweep.dir={quoted(outputs)}", f"hydra.sweeper.resume={{{asked}}}", *of_hydra])
+
+
+def _is_run(path: Path) -> bool:
+    """Return whether a path is one run folder, or something else that only the run's own errors can describe."""
+    files = Layout(path)
+    return files.summary.exists() or files.metrics.exists() or files.config.exists() or not path.exists()
+
+
+def _outputs(path: Path) -> Path:
+    """Return the folder for the logs of the launched jobs, if no record of a sweep names one."""
+    return path.absolute() if path.is_dir() else path.absolute().parent.parent

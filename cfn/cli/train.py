@@ -1,5 +1,7 @@
 """`cfn train`: Hydra composes the config and calls `job` once, or once per run of a sweep."""
 
+import contextlib
+import logging
 import os
 import sys
 from pathlib import Path
@@ -13,11 +15,19 @@ from omegaconf import DictConfig, OmegaConf
 from cfn import naming
 from cfn.cli.arguments import parse_hydra
 from cfn.cli.messages import describe
-from cfn.config import CONF, check
+from cfn.config import CONF, OFFERED, check, refuse_untrusted
+from cfn.launch import objective
 from cfn.launch.composed import run_folder, with_agent
 from cfn.launch.parts import choosing_parts
-from cfn.launch.sweeper import Sweeper, report_failure
-from cfn.runs.folder import Run, remove_if_empty, reset_peak_memory
+from cfn.launch.planning import report_failure
+from cfn.launch.study import replace_option
+from cfn.launch.sweeper import Sweeper
+from cfn.runs.folder import Run, as_typed, remove_if_empty, reset_peak_memory
+from cfn.runs.layout import Layout
+from cfn.runs.reading import read_summary
+from cfn.runs.sweeps import PlannedRun
+
+log = logging.getLogger(__name__)
 
 Sweeper.describe = staticmethod(describe)
 
@@ -29,6 +39,8 @@ def run(arguments: list[str]) -> None:
         # Parallel runs share the cores: idle threads of PyTorch must not spin on a core that another run could use. A
         # single run is faster if they do (50-60 against 38-40 small coin-flip updates per second on two cores).
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "hydra/sweeper=optuna" in arguments:
+        replace_option()
     OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)
     options, arguments = parse_hydra(arguments)
     folders = [CONF, *([Path(options.config_dir)] if options.config_dir else [])]
@@ -42,28 +54,56 @@ def run(arguments: list[str]) -> None:
     failures: list[Exception] = []
 
     @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
-    def job(composed: DictConfig) -> None:
+    def job(composed: DictConfig) -> float | None:
+        if HydraConfig.get().mode != RunMode.RUN:
+            return run_of_sweep(composed)
         try:
             train_one(composed)
         except Exception as error:
-            if HydraConfig.get().mode == RunMode.RUN:
-                failures.append(error)  # raised here, Hydra would print a line before ours
-                return
-            report_failure(HydraConfig.get().overrides.task, describe(error))
-            raise  # the sweep continues and reports at its end that this run failed
+            failures.append(error)  # raised here, Hydra would print a line before ours
+        return None
 
     job()
     if failures:
         raise failures[0]
 
 
+def run_of_sweep(composed: DictConfig) -> float | None:
+    """Train one run of a sweep, or continue it; a failure is reported and recorded, and the sweep continues.
+
+    Returns:
+        The objective of a run that belongs to a study.
+    """
+    context = HydraConfig.get()
+    overrides, error_file = list(context.overrides.task), context.sweeper.get("error_file")
+    run = PlannedRun(Path(context.runtime.output_dir), tuple(overrides), error_file and Path(error_file))
+    try:
+        run.write_error(None)
+        train_one(composed)
+        direction = context.sweeper.get("direction")
+        return None if direction is None else objective.value(run.folder, str(composed.objective), direction)
+    except Exception as error:
+        sentence = describe(error)
+        with contextlib.suppress(OSError):  # a full disk may be the error
+            if not run.started:
+                run.write_error(sentence)
+        report_failure(overrides, sentence)
+        raise
+
+
 def train_one(composed: DictConfig) -> None:
-    """Train one run from its composed config."""
+    """Train one run from its composed config, or continue the run that an earlier start of the same job began."""
     reset_peak_memory()
     context = HydraConfig.get()
     folder = Path(context.runtime.output_dir)
+    if may_continue(context) and Layout(folder).summary.exists():
+        continue_run(folder, composed, context)
+        return
     overrides = list(context.overrides.task)
+    reserved = may_continue(context)
     try:
+        if (asked := context.sweeper.get("resume")) is not None:  # the config comes from the record of a sweep
+            refuse_untrusted(composed, asked.trust)
         composed, choices = with_agent(composed, context.runtime.choices)
         config = check(composed, choices)
         run = Run(
@@ -80,11 +120,45 @@ def train_one(composed: DictConfig) -> None:
         training = Training(config)
         hydra_config: Any = OmegaConf.to_container(OmegaConf.create({"hydra": context}), enum_to_str=True)
         hydra_config["hydra"]["runtime"]["choices"] = choices
-        run.claim(hydra_config, overrides)
+        if not reserved:
+            run.claim(hydra_config, overrides)
     except BaseException:  # also Ctrl-C
         remove_if_empty(folder, Path(str(composed.outputs)).absolute())
         raise
     from cfn.tracking.pictures import Pictures  # matplotlib is slow to import
 
     with run.lock():
+        if reserved:  # under the lock: two commands may resume the same sweep at the same time
+            run.claim(hydra_config, overrides, reserved=True)
         training.run(run, Pictures)
+
+
+def may_continue(context: Any) -> bool:
+    """Return whether a run that is already in the folder of this job is the job's own.
+
+    The sweeper of this package gives every run a folder of its own. Slurm counts the restarts of a job.
+    """
+    planned = any(context.sweeper.get(key) is not None for key in ("error_file", "resume"))
+    return planned or int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0
+
+
+def continue_run(folder: Path, composed: DictConfig, context: Any) -> None:
+    """Continue the run in a folder; a finished one stays as it is, unless `cfn resume` changes a key."""
+    asked = context.sweeper.get("resume")
+    changes = [] if asked is None else list(asked.changes)
+    if read_summary(folder).get("state") == "finished" and not changes:
+        log.info(f"{as_typed(folder)} is finished.")
+        return
+    from cfn.tracking.pictures import Pictures  # PyTorch and matplotlib are slow to import
+    from cfn.training.resume import resume
+
+    resume(folder, changes, names_to_import(composed) if asked is None else list(asked.trust), Pictures)
+
+
+def names_to_import(composed: DictConfig) -> list[str]:
+    """Return what the command itself asked to import: it may be imported again when its run continues."""
+    values: Any = OmegaConf.to_container(composed)
+    groups = [values.get(group) or {} for group in OFFERED]
+    targets = [group.get("_target_") for group in (*groups, *groups[1].values()) if isinstance(group, dict)]
+    module, colon, _ = str(groups[0].get("id", "")).partition(":")
+    return [str(name) for name in (*targets, module if colon else None) if name]

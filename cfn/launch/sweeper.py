@@ -7,24 +7,40 @@ the sweep and the swept keys, so that the seeds of one setting have folders side
 
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
-from hydra.core.utils import JobReturn, JobStatus
+from hydra.core.utils import JobStatus
 from hydra.plugins import sweeper
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from cfn.config import CONF, check
+from cfn.config import CONF
 from cfn.errors import UsageError
-from cfn.launch.composed import AUTO, without_hydra
-from cfn.runs.layout import SWEEPS
+from cfn.launch.planning import Job, Planner
+from cfn.launch.progress import watched
+from cfn.launch.resuming import unfinished
+from cfn.launch.threads import threads_per_run
+from cfn.runs.folder import as_typed
+from cfn.runs.layout import SWEEPS, SweepLayout
+from cfn.runs.sweeps import SweepRecord
+
+TIME = "%Y-%m-%d_%H-%M-%S"
+"""Format of the name of a sweep."""
+
+
+@runtime_checkable
+class KeepsLogs(Protocol):
+    """A launcher whose jobs write logs of their own."""
+
+    def log_to(self, folder: Path) -> None:
+        """Keep the logs in this folder."""
 
 
 class Sweeper(sweeper.Sweeper):
@@ -35,6 +51,8 @@ class Sweeper(sweeper.Sweeper):
         params: Keys swept by an experiment, with their values.
         search: Values of `suite.search` that are swept, too: those of the agent and the bonus of each run (`all`), or
             only the bonus's scale (`scale`).
+        resume: Set by `cfn resume`: `paths` of the sweeps and runs to continue, and `changes` of their keys.
+        error_file: Set for each run: file for the error of a run that cannot begin.
     """
 
     describe: ClassVar[Callable[[BaseException], str]] = str
@@ -45,10 +63,14 @@ class Sweeper(sweeper.Sweeper):
         max_batch_size: int | None = None,
         params: dict[str, str] | None = None,
         search: Literal["none", "scale", "all"] = "none",
+        resume: Mapping[str, Any] | None = None,
+        error_file: str | None = None,
     ) -> None:
+        del error_file  # the runs read it
         self._batch_size = max_batch_size
         self._params = params or {}
         self._search = search
+        self._resume = resume
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Receive Hydra's context and make the launcher."""
@@ -56,31 +78,70 @@ class Sweeper(sweeper.Sweeper):
         self._launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
+        self._planner = Planner(config, self._loader, type(self).describe)
 
     def sweep(self, arguments: list[str]) -> Any:
         """Launch all runs; raise `UsageError` at the end if some failed."""
+        if self._resume is not None:
+            return self._continue()
         parser = OverridesParser.create(config_loader=self._loader)
         overrides = parser.parse_overrides([*(f"{k}={v}" for k, v in self._params.items()), *arguments])
-        time = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        time = datetime.now().strftime(TIME)
         swept = {o.key_or_group for o in overrides if o.is_sweep_override()}
-        self._name_run_folders(time, {o.key_or_group for o in overrides} - swept)
-        jobs = [job for one in combinations(overrides) for job in self._searched(one)]
-        valid = self._valid(jobs)
-        failed = len(jobs) - len(valid)
-        if not valid:
-            raise UsageError(f"all {failed} runs of the sweep failed; the reasons are above")
-        record = Path(self._config.hydra.sweep.dir) / SWEEPS / f"{time}.yaml"
-        record.parent.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(self._config, record)
-        size = self._batch_size or len(valid)
+        self._planner.name_run_folders(time, {o.key_or_group for o in overrides} - swept)
+        runs = [run for one in combinations(overrides) for run in self._searched(one)]
+        plans = self._planner.plan(runs)
+        failed = [plan for plan in plans if plan.problem is not None]
+        if len(failed) == len(plans):
+            raise UsageError(f"all {len(failed)} runs of the sweep failed; the reasons are above")
+        folder = Path(self._config.hydra.sweep.dir) / SWEEPS / time
+        choices = self._config.hydra.runtime.choices
+        record = SweepRecord.create(
+            folder, [(plan.folder, plan.overrides) for plan in plans], self._planner.config_dir, choices.experiment
+        )
+        OmegaConf.save(self._config, record.files.record)
+        jobs = []
+        for run, plan in zip(record.runs, plans, strict=True):
+            if plan.problem is None:
+                jobs.append(Job(run))
+            else:
+                run.write_error(plan.problem)
+        return self._launch(jobs, len(failed), len(plans), [record])
+
+    def _continue(self) -> Any:
+        """Continue every run of the named sweeps and folders that is not finished, and start those never started."""
+        assert self._resume is not None
+        found = unfinished([Path(path) for path in self._resume["paths"]], self._resume["changes"])
+        for sentence in found.report:
+            print(sentence, flush=True)
+        jobs = self._planner.startable(found.jobs, self._resume["trust"])
+        return self._launch(jobs, len(found.jobs) - len(jobs), len(found.jobs), found.records)
+
+    def _launch(self, jobs: Sequence[Job], failed: int, total: int, records: Sequence[SweepRecord]) -> Any:
+        """Launch runs in batches, report failures, and draw the figure of each experiment.
+
+        Args:
+            jobs: Runs to launch.
+            failed: Number of further runs that cannot start.
+            total: Number of all runs.
+            records: Sweeps that the runs belong to.
+        """
+        if isinstance(self._launcher, KeepsLogs):
+            now = Path(self._config.hydra.sweep.dir, SWEEPS, datetime.now().strftime(TIME))
+            self._launcher.log_to((records[0].files if records else SweepLayout(now.absolute())).jobs)
+        threads = threads_per_run(self._config.hydra, len(jobs))
+        size = self._batch_size or max(1, len(jobs))
         results = []
-        for start in range(0, len(valid), size):
-            done = self._launcher.launch(valid[start : start + size], initial_job_idx=start)
+        for start in range(0, len(jobs), size):
+            batch = [job.overrides(threads) for job in jobs[start : start + size]]
+            with watched(self._config.hydra, [job.run for job in jobs]):
+                done = self._launcher.launch(batch, initial_job_idx=start)
             failed += sum(job.status == JobStatus.FAILED for job in done)
             results.append(done)
-        self._draw_figure(record.with_suffix(".png"), [job for done in results for job in done])
+        for record in records:
+            self._draw_figure(record)
         if failed:
-            raise UsageError(f"{failed} of {len(jobs)} runs of the sweep failed; the reasons are above")
+            raise UsageError(f"{failed} of {total} runs of the sweep failed; the reasons are above")
         return results
 
     def _searched(self, job: list[str]) -> list[list[str]]:
@@ -101,56 +162,20 @@ class Sweeper(sweeper.Sweeper):
         options = [[f"{key}={value}" for value in values] for key, values in searched.items() if key not in named]
         return [[*job, *chosen] for chosen in itertools.product(*options)]
 
-    def _name_run_folders(self, time: str, constant: set[str]) -> None:
-        """Add the start of the sweep and the keys that are not swept to the config of every run."""
-        hydra = self._config.hydra.overrides.hydra
-        if not any(override.startswith("hydra.sweep.subdir=") for override in hydra):
-            hydra.append(f"hydra.sweep.subdir=${{cfn_run_folder:{time}}}")
-        keys = ",".join(f"'{key}'" for key in sorted(constant))
-        hydra.append(f"hydra.job.config.override_dirname.exclude_keys=[{keys}]")
-
-    def _draw_figure(self, out: Path, jobs: Sequence[JobReturn]) -> None:
+    def _draw_figure(self, record: SweepRecord) -> None:
         """Draw the experiment's figure, if it has one, next to the record of the sweep."""
-        finished = [job.hydra_cfg for job in jobs if job.status == JobStatus.COMPLETED and job.hydra_cfg is not None]
-        folders = [Path(config.hydra.runtime.output_dir) for config in finished]
+        folders = [run.folder for run in record.runs if run.state == "finished"]
         from cfn.analysis.figures.paper import draw_experiment  # matplotlib is slow to import
 
         try:
-            if drawn := draw_experiment(self._config.hydra.runtime.choices.experiment, folders, out, CONF):
-                print(f"The experiment's figure: {drawn.path}", flush=True)
+            if drawn := draw_experiment(record.experiment, folders, record.files.figure, CONF):
+                print(f"The experiment's figure: {as_typed(drawn.path)}", flush=True)
                 if drawn.table:
                     print(f"\n{drawn.table}", end="", flush=True)
                 for problem in drawn.problems:
                     print(f"cfn: {problem}", file=sys.stderr)
         except Exception as error:  # the runs are worth more than their figure
             print(f"cfn: the experiment's figure could not be drawn: {type(self).describe(error)}", file=sys.stderr)
-
-    def _valid(self, jobs: list[list[str]]) -> list[list[str]]:
-        """Return the runs that can start, and report the others; raise `UsageError` if all fail for one reason."""
-        problems = [self._problem(job) for job in jobs]
-        if None not in problems and len(set(problems)) == 1:
-            raise UsageError(str(problems[0]))
-        for job, problem in zip(jobs, problems, strict=True):
-            if problem is not None:
-                report_failure(job, problem)
-        return [job for job, problem in zip(jobs, problems, strict=True) if problem is None]
-
-    def _problem(self, overrides: Sequence[str]) -> str | None:
-        """Return why a run cannot start; None if its config is valid, or if only the run itself can tell."""
-        try:
-            composed = self._loader.load_sweep_config(self._config, list(overrides))
-        except Exception as error:
-            return type(self).describe(error)
-        choices = composed.hydra.runtime.choices
-        if choices.agent == AUTO:  # on the machine that launches runs, the environment may not even exist
-            return None
-        try:
-            check(without_hydra(composed), choices)
-        except UsageError as error:
-            return str(error)
-        except Exception:  # an interpolation that has a value only while the run exists
-            return None
-        return None
 
 
 def searched_values(composed: DictConfig, search: Literal["scale", "all"]) -> dict[str, Sequence[Any]]:
@@ -181,8 +206,3 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
             runs = [str(override.input_line)]  # as in a single run, so that both have the same setting
         values[key.lstrip("+")] = runs
     return [list(job) for job in itertools.product(*values.values())]
-
-
-def report_failure(overrides: Sequence[str], reason: str) -> None:
-    """Print that a run of a sweep failed."""
-    print(f"cfn: the run {' '.join(overrides)} failed: {reason}", file=sys.stderr, flush=True)

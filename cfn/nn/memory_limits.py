@@ -1,5 +1,7 @@
 """RAM limits: a run whose replay buffers cannot fit is refused at its start, not killed after days."""
 
+import contextlib
+import contextvars
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -21,8 +23,23 @@ OLD_NAMES = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_f
 """Names in control groups of version 2 and 1: limit, usage, and the share of usage that is reclaimable file cache."""
 
 
+_ignored = contextvars.ContextVar("ignored", default=False)
+
+
+@contextlib.contextmanager
+def ignored() -> Iterator[None]:
+    """Ignore this machine's limits: inside, buffers are only measured, for a run on another machine."""
+    token = _ignored.set(True)
+    try:
+        yield
+    finally:
+        _ignored.reset(token)
+
+
 def available() -> int | None:
     """Return the bytes that this process can still allocate on its machine and in its control groups, if known."""
+    if _ignored.get():
+        return None
     limits = list(_left_in_groups())
     if MEMINFO.exists():
         fields = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())

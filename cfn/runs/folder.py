@@ -81,9 +81,8 @@ class Run:
 
     @property
     def shown(self) -> str:
-        """Folder as a user would type it: relative to the current directory if it is below."""
-        here = Path.cwd()
-        return str(self.folder.relative_to(here) if self.folder.is_relative_to(here) else self.folder)
+        """Folder as a user would type it."""
+        return as_typed(self.folder)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -100,21 +99,23 @@ class Run:
         """State in the summary: `running`, `finished`, `stopped` or `failed`."""
         return str(read_summary(self.folder).get("state"))
 
-    def claim(self, hydra: dict[str, Any], overrides: list[str]) -> None:
+    def claim(self, hydra: dict[str, Any], overrides: list[str], reserved: bool = False) -> None:
         """Create the folder and its records, or raise `UsageError` if it already holds a run.
 
         Args:
             hydra: Hydra's own config.
             overrides: Overrides of the command line.
+            reserved: Whether the folder belongs to this run alone, and its lock is held: an earlier process may have
+                been killed before it wrote all records.
         """
         files = self.files
         if files.summary.exists():
-            raise self._occupied()
+            raise occupied(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            files.metrics.touch(exist_ok=False)  # decides between two runs that start at the same time
+            files.metrics.touch(exist_ok=reserved)  # decides between two runs that start at the same time
         except FileExistsError:
-            raise self._occupied() from None
+            raise occupied(self.folder) from None
         for folder in (files.config.parent, files.counts, files.plots):
             folder.mkdir(exist_ok=True)
         for path, content in ((files.config, self.config), (files.hydra, hydra), (files.overrides, overrides)):
@@ -171,12 +172,21 @@ class Run:
         }
         write_atomically(self.files.summary, (json.dumps(summary, indent=2) + "\n").encode())
 
-    def _occupied(self) -> UsageError:
-        with contextlib.suppress(UsageError):
-            if (state := self.recorded_state) in ("running", "stopped", "failed"):
-                hint = f"continue it with cfn resume {self.shown}, or choose another hydra.run.dir"
-                return UsageError(f"{self.shown} holds an unfinished run ({state}): {hint}")
-        return UsageError(f"{self.shown} already holds a run; nothing was changed: choose another hydra.run.dir")
+
+def occupied(folder: Path) -> UsageError:
+    """Return the error that a folder already holds a run."""
+    shown = as_typed(folder)
+    with contextlib.suppress(UsageError):
+        if (state := str(read_summary(folder).get("state"))) in ("running", "stopped", "failed"):
+            hint = f"continue it with cfn resume {shown}, or choose another hydra.run.dir"
+            return UsageError(f"{shown} holds an unfinished run ({state}): {hint}")
+    return UsageError(f"{shown} already holds a run; nothing was changed: choose another hydra.run.dir")
+
+
+def as_typed(path: Path) -> str:
+    """Return a path as a user would type it: relative to the current directory if it is below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def current_state(folder: Path, summary: Mapping[str, Any]) -> str:

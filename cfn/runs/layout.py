@@ -14,6 +14,12 @@ outputs/<env>/<agent>-<bonus>/<date-time>/seed=<n>/
   summary.json     names, progress and latest metrics
   wandb/           files of Weights & Biases
   tensorboard/     files of TensorBoard
+outputs/sweeps/<date-time>.yaml, .png    Hydra's record of a sweep, and the experiment's figure
+outputs/sweeps/<date-time>/
+  runs.json        planned runs: folder and overrides of each
+  errors/          <n>.txt: why run number n could not begin
+  jobs/            logs and job files of Slurm jobs
+  study.db         trials of an Optuna study, with pictures of it beside
 ```
 """
 
@@ -27,6 +33,8 @@ COUNT_COLUMNS = ("state", "count", "true_bonus", "predicted_bonus", "arrivals")
 """Columns of a count table. `count` is the number of visits: actions taken. Older tables have no `arrivals`."""
 SWEEPS = "sweeps"
 """Folder below `outputs` that keeps one record per sweep."""
+PLAN = "runs.json"
+"""The file that lists the planned runs of a sweep."""
 
 _STEP = "step_"
 
@@ -158,6 +166,51 @@ class CheckpointLayout:
     def files(self) -> list[Path]:
         """Return every file that belongs to some checkpoint, except chunks."""
         return list(self.folder.glob(f"{_STEP}*"))
+
+
+@dataclass(frozen=True)
+class SweepLayout:
+    """Paths of the files of one sweep.
+
+    Attributes:
+        folder: Folder of the sweep, `outputs/sweeps/<date-time>`.
+    """
+
+    folder: Path
+
+    @property
+    def outputs(self) -> Path:
+        """Folder that the paths of the sweep's runs are relative to."""
+        return self.folder.parent.parent
+
+    @property
+    def record(self) -> Path:
+        """Hydra's record: the config that the runs share."""
+        return self.folder.with_name(f"{self.folder.name}.yaml")
+
+    @property
+    def figure(self) -> Path:
+        """Figure of the experiment."""
+        return self.folder.with_name(f"{self.folder.name}.png")
+
+    @property
+    def plan(self) -> Path:
+        """Planned runs."""
+        return self.folder / PLAN
+
+    @property
+    def jobs(self) -> Path:
+        """Folder of the logs and job files of Slurm."""
+        return self.folder / "jobs"
+
+    @property
+    def study(self) -> Path:
+        """Database of an Optuna study."""
+        return self.folder / "study.db"
+
+    def error(self, number: int) -> Path:
+        """Return the path of the file that says why a run could not begin."""
+        return self.folder / "errors" / f"{number}.txt"
 
 
 def step_of(path: Path) -> int | None:

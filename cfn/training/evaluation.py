@@ -207,7 +207,7 @@ class Evaluation:
         return [], []
 
     def _check_stop(self) -> None:
-        if self._stop.signalled and self._interruptible:
+        if self._stop.signal is not None and self._interruptible:
             raise EvaluationInterruptedError
 
     @property

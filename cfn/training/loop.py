@@ -165,32 +165,33 @@ class Training:
         self._announce_step_limit(run)
         if self.envs.observation_note:
             log.info(self.envs.observation_note)
-        try:
-            run.write_summary("running", self.step, self.seconds, metrics.latest)
-            with self.stop:
-                complete = self._loop_and_save(run, tracker, save)
-            if not complete:
-                self._raise_stop_reason(run)
-            state = "finished"
-        except KeyboardInterrupt:
-            state = "stopped"
-            raise
-        except Exception as exception:
-            error = f"{type(exception).__name__}: {exception}"
-            log.exception(f"failed at step {self.step:,}")
-            raise
-        finally:
-            # On a full disk these calls fail, too: the error in flight is the one to report.
-            hidden = () if state == "finished" else (Exception,)
+        with self.stop:  # to the end: a signal that follows the first must not cut short the summary either
             try:
-                with contextlib.suppress(*hidden):
-                    tracker.finish(failed=state == "failed")
+                run.write_summary("running", self.step, self.seconds, metrics.latest)
+                if not self._loop_and_save(run, tracker, save):
+                    self._raise_stop_reason(run)
+                state = "finished"
+            except KeyboardInterrupt:
+                state = "stopped"
+                raise
+            except Exception as exception:
+                error = f"{type(exception).__name__}: {exception}"
+                log.exception(f"failed at step {self.step:,}")
+                raise
             finally:
-                with contextlib.suppress(*hidden):
-                    run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
-                self.envs.close()
-                self.evaluate.close()
-                log.info(f"{state} after {time.monotonic() - started:,.0f} s: {run.shown}")
+                # On a full disk these calls fail, too: the error in flight is the one to report.
+                hidden = () if state == "finished" else (Exception,)
+                try:
+                    with contextlib.suppress(*hidden):
+                        tracker.finish(failed=state == "failed")
+                finally:
+                    with contextlib.suppress(*hidden):
+                        run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
+                    self.envs.close()
+                    self.evaluate.close()
+                    log.info(f"{state} after {time.monotonic() - started:,.0f} s: {run.shown}")
+        if self.stop.signal is not None:  # it came after the last step: the run is finished, a sweep stops here
+            raise self.stop.signal
 
     def _loop_and_save(self, run: Run, tracker: Tracker, save: Callable[["Training"], None]) -> bool:
         """Run the loop and write the last checkpoint; return whether the run is complete."""

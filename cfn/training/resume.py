@@ -35,7 +35,7 @@ CHANGEABLE = (
     "env.on_error",
 )
 """Keys that a resumed run may change: they do not affect what is learned."""
-IRRELEVANT_GROUPS = ("tracker", "outputs", "suite")
+IRRELEVANT_GROUPS = ("tracker", "outputs", "suite", "objective")
 """Groups that do not affect learning."""
 STATE_ERRORS = (
     CorruptError,
@@ -168,13 +168,19 @@ def _require_same_config(run: Run, checkpoint: Checkpoint) -> None:
             raise UsageError(f"{key} is {now.get(key)} in the config of {run.shown} but {was}")
 
 
+def require_changeable(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the values of overrides by key; raise `UsageError` if a started run may not change one of the keys."""
+    values = dict(map(parse_override, overrides))
+    for key in values:
+        if key not in CHANGEABLE:
+            raise UsageError(f"{key} cannot be changed in a started run; these keys can: {', '.join(CHANGEABLE)}")
+    return values
+
+
 def _with_overrides(run: Run, overrides: Sequence[str]) -> Run:
     """Return the run with new values of changeable keys."""
     values: dict[str, Any] = copy.deepcopy(dict(run.config))
-    for override in overrides:
-        key, value = parse_override(override)
-        if key not in CHANGEABLE:
-            raise UsageError(f"{key} cannot be changed in a started run; these keys can: {', '.join(CHANGEABLE)}")
+    for key, value in require_changeable(overrides).items():
         *groups, name = key.split(".")
         place = values
         for group in groups:

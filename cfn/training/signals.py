@@ -12,8 +12,8 @@ from typing import Any, Self
 
 log = logging.getLogger(__name__)
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""Ctrl-C; `kill` and most clusters; the warning that Slurm sends on request (`--signal=USR1@120`)."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+"""Ctrl-C; `kill` and most clusters; warnings that Slurm sends on request: `--signal=USR1@120`, or USR2 for submitit."""
 
 
 class StoppedError(KeyboardInterrupt):
@@ -32,17 +32,20 @@ class StoppedError(KeyboardInterrupt):
 class StopRequest:
     """The first reason given for stopping the run, or None. Inside a `with` block, signals give a reason.
 
-    The first signal finishes the current step and evaluation, then stops; a second one interrupts at once.
+    The first signal finishes the current step and evaluation, then stops. A second Ctrl-C interrupts at once. Other
+    signals that follow are ignored: a cluster sends SIGTERM after its warning as a matter of course, and must not abort
+    the checkpoint that the warning asked for.
 
     Attributes:
         activity: Activity that the run completes after the first signal, for the log message.
-        signalled: Whether a signal has arrived.
+        signal: First signal that has arrived, or None.
     """
 
     def __init__(self) -> None:
         self.reason: BaseException | None = None
         self.activity = "step"
-        self.signalled = False
+        self.signal: StoppedError | None = None
+        self._interrupts = 0
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __call__(self, reason: BaseException) -> None:
@@ -60,9 +63,11 @@ class StopRequest:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self.signalled:
+        self._interrupts += number == signal.SIGINT
+        if self._interrupts > 1:
             raise KeyboardInterrupt
-        self.signalled = True
-        stopped = StoppedError(signal.Signals(number))
-        self(stopped)
-        log.info(f"{stopped}: stopping after this {self.activity}; send it again to stop now.")
+        if self.signal is None:
+            self.signal = StoppedError(signal.Signals(number))
+            self(self.signal)
+            again = "; press Ctrl-C again to stop now" if number == signal.SIGINT else ""
+            log.info(f"{self.signal}: stopping after this {self.activity}{again}.")

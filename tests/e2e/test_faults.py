@@ -69,7 +69,7 @@ def summary(folder):
     return json.loads((folder / "summary.json").read_text())
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2"])
 def test_a_signal_makes_it_save_and_stop(tmp_path, name):
     process = started(tmp_path)
     process.send_signal(signal.Signals[name])

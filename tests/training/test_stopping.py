@@ -39,16 +39,16 @@ ENDLESS = ("env=gym", "env.id=cfn-tests/Endless-v0", "agent=random", "bonus=coun
 
 
 class SignalsWhileEvaluating(Tracker):
-    """Sends a signal to this process in the middle of an evaluation."""
+    """Sends signals to this process in the middle of an evaluation."""
 
-    def __init__(self, after, times=1):
-        self.left, self.times = after, times
+    def __init__(self, after, *signals):
+        self.left, self.signals = after, signals or (signal.SIGTERM,)
 
     def evaluating(self, done):
         self.left -= 1
         if self.left == 0:
-            for _ in range(self.times):
-                os.kill(os.getpid(), signal.SIGTERM)
+            for number in self.signals:
+                os.kill(os.getpid(), number)
 
 
 def test_episodes_without_a_limit_are_cut_and_that_is_said_once(tmp_path, monkeypatch, caplog):
@@ -92,7 +92,7 @@ def test_a_long_evaluation_is_interrupted_and_repeated_on_resume(
     run, training = claimed(tmp_path / "run", *LONG)
     with pytest.raises(StoppedError):
         training.run(run, lambda run, mirror: SignalsWhileEvaluating(after))
-    assert "SIGTERM: stopping after this step; send it again to stop now." in caplog.text
+    assert "SIGTERM: stopping after this step." in caplog.text
     evaluated = 20 if after < 41 else 40 if after < 81 else 50
     assert Checkpoints(run.files.checkpoints).latest().step == evaluated - 1, "the state before that evaluation's step"
     assert run.recorded_state == "stopped"
@@ -104,15 +104,18 @@ def test_a_short_evaluation_is_finished(tmp_path, caplog):
     run, training = claimed(tmp_path, *LONG)
     with pytest.raises(StoppedError):
         training.run(run, lambda run, mirror: SignalsWhileEvaluating(10))
-    assert "SIGTERM: stopping after this evaluation; send it again to stop now." in caplog.text
+    assert "SIGTERM: stopping after this evaluation." in caplog.text
     assert rows(tmp_path)[-1]["eval/length"] == 40
     assert Checkpoints(run.files.checkpoints).latest().step == 20
 
 
-def test_a_second_signal_stops_at_once_and_the_run_can_be_resumed(tmp_path, monkeypatch, long_evaluations):
+CTRL_C_TWICE = (signal.SIGINT, signal.SIGINT)
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_run_can_be_resumed(tmp_path, monkeypatch, long_evaluations):
     run, training = claimed(tmp_path, *LONG)
     with pytest.raises(KeyboardInterrupt):
-        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, times=2))
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, *CTRL_C_TWICE))
     assert not any("eval/length" in row for row in rows(tmp_path))
     assert Checkpoints(run.files.checkpoints).latest().step == 19
     assert resumed(run, monkeypatch)[-1]["step"] == 50
@@ -123,16 +126,45 @@ def test_a_run_stopped_before_its_first_checkpoint_starts_again(tmp_path, monkey
     training.run(whole)
     run, training = claimed(tmp_path / "run", *LONG)
     with pytest.raises(KeyboardInterrupt):
-        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, times=2))
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, *CTRL_C_TWICE))
     assert run.recorded_state == "stopped"
     assert not run.files.checkpoints.exists()
     assert resumed(run, monkeypatch) == rows(whole.folder)
 
 
-def test_the_first_reason_counts_and_a_second_signal_interrupts():
+def test_signals_that_follow_the_first_do_not_abort_the_checkpoint(tmp_path, monkeypatch):
+    """Slurm sends SIGTERM after its warning."""
+    whole, training = claimed(tmp_path / "whole", *LONG)
+    training.run(whole)
+    run, training = claimed(tmp_path / "run", *LONG)
+    sent = (signal.SIGUSR2, signal.SIGTERM, signal.SIGUSR1)
+    with pytest.raises(StoppedError, match="SIGUSR2") as stopped:
+        training.run(run, lambda run, mirror: SignalsWhileEvaluating(10, *sent))
+    assert stopped.value.code == 128 + signal.SIGUSR2
+    assert Checkpoints(run.files.checkpoints).latest().step == 20
+    assert resumed(run, monkeypatch) == rows(whole.folder)
+
+
+class SignalsAtTheEnd(Tracker):
+    """Sends a signal to this process after the last step."""
+
+    def finish(self, failed=False):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_after_the_last_step_leaves_a_finished_run(tmp_path):
+    run, training = claimed(tmp_path, *LONG)
+    with pytest.raises(StoppedError):
+        training.run(run, lambda run, mirror: SignalsAtTheEnd(run))
+    assert run.recorded_state == "finished"
+
+
+def test_the_first_reason_counts_and_only_a_second_ctrl_c_interrupts():
     with StopRequest() as stop:
         stop(ValueError("an environment broke"))
         os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
         assert str(stop.reason) == "an environment broke"
+        assert str(stop.signal) == "SIGINT"
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)

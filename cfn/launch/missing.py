@@ -1,0 +1,21 @@
+"""What `hydra/launcher=slurm` does where its packages are not installed: it says so."""
+
+from typing import Any
+
+from hydra.plugins.launcher import Launcher
+
+from cfn.errors import UsageError
+
+
+class MissingLauncher(Launcher):
+    """Refuses to launch anything."""
+
+    def __init__(self, **_: Any) -> None:
+        raise UsageError("hydra/launcher=slurm needs further packages: pip install 'cfn-rl[slurm]'")
+
+    def setup(self, **_: Any) -> None:
+        """Not reached."""
+
+    def launch(self, *_: Any) -> list[Any]:
+        """Not reached."""
+        return []
