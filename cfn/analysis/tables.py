@@ -62,7 +62,11 @@ def write_table(groups: Sequence[Group], stat: Stat, out: Path, returns: Returns
     """
     table = rows(groups, stat, returns)
     pairs = tally.tally(groups, _scores_by_task(groups, returns))
-    parts = [markdown(table, stat), f"{_described(groups, returns)}\n", *(f"{sentence}.\n" for sentence in unequal(groups, returns))]
+    parts = [
+        markdown(table, stat),
+        f"{_described(groups, returns)}\n",
+        *(f"{sentence}.\n" for sentence in unequal(groups, returns)),
+    ]
     texts = {"table.csv": as_csv(table, stat)}
     if pairs:
         parts.append(tally.as_markdown(pairs))

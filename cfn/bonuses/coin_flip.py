@@ -8,7 +8,8 @@ is computed once per frame and stored with the frame. Equal frames in a batch pa
 mean of their coins as the target and their number as the weight.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import gymnasium as gym
@@ -23,9 +24,10 @@ from cfn.bonuses.coin_floor import CoinTally
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
-from cfn.nn import memory_limits, networks
+from cfn.nn import compiling, memory_limits, networks
+from cfn.nn.compiling import compiled
 from cfn.nn.device import Measured, number, send
-from cfn.nn.optim import RMSProp
+from cfn.nn.optim import RMSProp, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.nn.running_stats import RunningStats
 from cfn.replay.coins import CoinBatch, CoinReplay
@@ -110,6 +112,8 @@ class CoinFlipBonus(Bonus):
             self._net = coin_flip_net(observation_space, d, channels, hidden).to(self._device)
             self._prior = coin_flip_net(observation_space, d, channels, hidden).to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
+        self._step: Callable[..., tuple[Tensor, Tensor]] = self._learn
+        self._padded: Callable[[Array], Array] = _unpadded
         self._rng = seeding.generator(seed, "coins")
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
@@ -122,7 +126,7 @@ class CoinFlipBonus(Bonus):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Trained network. The prior is excluded: its stored outputs must not depend on `compile` and `bf16`."""
+        """Trained network. The prior is excluded: its stored outputs must not depend on `bf16`."""
         return (self._net,)
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
@@ -162,14 +166,40 @@ class CoinFlipBonus(Bonus):
         if not self._begun:
             return {}
         batch = self._batches.take()
-        output = self._f(batch.frames, batch.features)
-        loss = self._loss(output, batch)
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        arrays = (batch.frames, self._normalized_prior(batch.features), batch.mean_flips, batch.repeats)
+        square = torch.tensor(batch.flips_square, dtype=torch.float32)
+        self._optimizer.prepare()
+        tensors = (networks.send_array(self._padded(array), self._device) for array in arrays)
+        loss, novelty = self._step(*tensors, send(square, self._device))
         self._batches.prepare()
-        self._replay.update_priorities(batch, output.detach().square().mean(dim=1).cpu().numpy())
+        self._replay.update_priorities(batch, novelty.cpu().numpy()[: len(batch.slots)])
         return {"bonus/loss": number(loss)}
+
+    def compile(self) -> None:
+        """Compile the update, for a few sizes to which the distinct frames of a batch are padded."""
+        self._padded = partial(_padded, maximum=self._batch_size)
+        self._step = compiled(self._learn, "the coin-flip update", self._device)
+
+    def _learn(
+        self, frames: Tensor, prior: Tensor, mean_flips: Tensor, repeats: Tensor, flips_square: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Take one gradient step, and return the loss and |f(s)|^2 / d of each frame.
+
+        The loss is the mean of (c - f)^2 over entries and coins; k equal frames give k |mean c - f|^2 plus a constant.
+
+        Args:
+            frames: Distinct frames of the batch.
+            prior: Normalised prior of each.
+            mean_flips: Mean flips over the entries of each.
+            repeats: Number of entries of each; padding has none.
+            flips_square: Mean of the squared flips, over entries and coins.
+        """
+        output = self._net(networks.to_input(frames)) + prior
+        size = self._batch_size * self._d
+        constant = flips_square - (repeats * mean_flips.square().sum(dim=1)).sum() / size
+        loss = (repeats * (mean_flips - output).square().sum(dim=1)).sum() / size + constant
+        descend(self._optimizer, (loss, list(self._net.parameters())))
+        return loss.detach(), output.detach().square().mean(dim=1)
 
     def _draw(self) -> CoinBatch:
         return self._replay.sample(self._batch_size, self._rng)
@@ -204,20 +234,15 @@ class CoinFlipBonus(Bonus):
     def _f(self, observations: Array, features: Array) -> Tensor:
         """Return f(s): the trained network's output plus the normalised prior, whose raw output is `features`."""
         output: Tensor = self._net(networks.to_tensor(observations, self._device))
-        if self._prior is None:
-            return output
-        stats = self._prior_stats
-        prior = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
-        return output + send(torch.from_numpy(prior).to(output.dtype), self._device)
+        return output + networks.send_array(self._normalized_prior(features), self._device)
 
-    def _loss(self, output: Tensor, batch: CoinBatch) -> Tensor:
-        """Return the mean of (c - f)^2 over entries and coins; k equal frames give k |mean c - f|^2 plus a constant."""
-        target, repeats = (
-            send(torch.from_numpy(a), self._device) for a in (batch.mean_flips, batch.repeats.astype(np.float32))
-        )
-        size = len(batch.entries) * self._d
-        constant = batch.flips_square - (repeats * target.square().sum(dim=1)).sum() / size
-        return (repeats * (target - output).square().sum(dim=1)).sum() / size + constant
+    def _normalized_prior(self, features: Array) -> Array:
+        """Return the prior's normalised output; zeros of one column, which add nothing, if there is no prior."""
+        if self._prior is None:
+            return np.zeros((len(features), 1), np.float32)
+        stats = self._prior_stats
+        prior: Array = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
+        return prior.astype(features.dtype)
 
     def _prior_features(self, observations: Array) -> Array:
         """Return the prior's raw output, from the frame store where it is known."""
@@ -267,6 +292,16 @@ def coin_flip_net(
     else:
         raise networks.unsupported(space)
     return networks.orthogonal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+
+
+def _padded(array: Array, maximum: int) -> Array:
+    """Return rows padded with zeros to one of a few sizes."""
+    rows = compiling.padded_size(len(array), maximum) - len(array)
+    return np.concatenate([array, np.zeros((rows, *array.shape[1:]), array.dtype)])
+
+
+def _unpadded(array: Array) -> Array:
+    return array
 
 
 def _root_mean_square(output: Tensor) -> Array:
