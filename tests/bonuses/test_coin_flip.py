@@ -48,13 +48,11 @@ def test_an_update_equals_the_plain_version(space, look, monkeypatch):
     bonus = trained(space, look)
     single, found = networks.to_input, {}
     monkeypatch.setattr(networks, "to_input", lambda inputs: single(inputs).double())
-    monkeypatch.setattr(
-        coin_flip,
-        "descend",
-        lambda _, pair: found.update(
-            zip(("gradients", "parameters"), [torch.autograd.grad(*pair), pair[1]], strict=True)
-        ),
-    )
+
+    def record(optimizer, pair):
+        found["gradients"], found["parameters"] = torch.autograd.grad(*pair), pair[1]
+
+    monkeypatch.setattr(coin_flip, "descend", record)
     frames = bonus._replay.frames
     for net in (bonus._net, bonus._prior):
         net.double()
