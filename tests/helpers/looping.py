@@ -15,7 +15,9 @@ class Looping:
 
     def __init__(self, folder, config):
         self.training = Training(config)
-        self.run = Run(folder, config.env.name, config.agent.name, config.bonus.name, 0, "a setting", {})
+        self.run = Run(
+            folder, config.env.name, config.agent.name, config.bonus.name, 0, "a setting", {"steps": config.steps}
+        )
         self.run.claim({}, [])
         self._tracker = MetricsFile(self.run)
 
