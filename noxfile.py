@@ -57,9 +57,9 @@ def slurm(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks; they need an otherwise idle machine."""
-    install_project(session, "bench")
-    session.run("pytest", "-m", "bench", "-s", "-p", "no:randomly", *session.posargs)
+    """Run the benchmarks at full size, and write bench.json; they need an otherwise idle machine."""
+    install_project(session, "test")
+    session.run("pytest", "--bench", "-m", "bench", "-s", "-p", "no:randomly", "tests/bench", *session.posargs)
 
 
 @nox.session

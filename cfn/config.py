@@ -85,7 +85,7 @@ class Config:
         threads: CPU threads of PyTorch; None: PyTorch's default.
         eval: Evaluations.
         outputs: Parent folder of all runs.
-        compile: Whether torch.compile is used for the networks: takes minutes at the start, then runs faster.
+        compile: Whether whole updates are compiled: takes up to minutes at the start, then runs faster.
         bf16: Whether forward passes use bfloat16: faster on GPUs that support it, and less precise.
         checkpoint: Checkpoints.
         extrinsic_clip: Bound of the environment's reward r_ext before the bonus is added; None: no clipping.

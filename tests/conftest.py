@@ -13,6 +13,11 @@ from command import CFN
 torch.set_num_threads(1)  # tests run in parallel: threads of two workers would compete for the cores
 
 
+def pytest_addoption(parser):
+    """Offer `--bench`: benchmarks at full size."""
+    parser.addoption("--bench", action="store_true", help="run benchmarks at full size, with their thresholds")
+
+
 def pytest_collection_modifyitems(items):
     """Mark the tests that start processes, which `nox -s fast` leaves out."""
     for item in items:

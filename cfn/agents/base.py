@@ -26,7 +26,7 @@ class Agent(ABC):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Trained networks and their target networks; the keys `compile` and `bf16` apply to them."""
+        """Trained networks and their target networks; the key `bf16` applies to them."""
         return ()
 
     @abstractmethod
@@ -49,6 +49,9 @@ class Agent(ABC):
 
         The loop calls this when a run is resumed and an environment cannot be restored to its saved position.
         """
+
+    def compile(self) -> None:
+        """Compile the update (the key `compile`), with `cfn.nn.compiling.compiled`; by default, nothing is compiled."""
 
     def update(self) -> Measured:
         """Take one learning step, and return metrics to log, such as `agent/loss`."""

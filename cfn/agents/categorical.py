@@ -26,14 +26,10 @@ class Support:
         """Return the mean of each distribution (last dimension: atoms)."""
         return logits.softmax(dim=-1) @ self.atoms
 
-    def project(self, probabilities: Tensor, rewards: Tensor, discounts: Tensor) -> Tensor:
-        """Project the distribution of reward + discount * Z onto the support, where Z has the given `probabilities`.
-
-        Each atom is shifted and clipped to the support. Its probability is split between the two nearest atoms, with
-        more for the nearer one.
+    def shift(self, rewards: Tensor, discounts: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where reward + discount * atom lies on the support: the atom below, and the share of the one above.
 
         Args:
-            probabilities: Probabilities of shape (batch, atoms).
             rewards: Rewards of shape (batch,), on the CPU like the replay buffer.
             discounts: Discounts of shape (batch,), on the CPU.
         """
@@ -41,9 +37,18 @@ class Support:
         moved = (rewards[:, None] + discounts[:, None] * self._cpu_atoms).clamp(self._vmin, self._vmax)
         position = ((moved - self._vmin) * (last / (self._vmax - self._vmin))).clamp(0, last)
         below = position.floor()
-        upper_share = send((position - below).to(probabilities.dtype), probabilities.device)
-        index = send(below.long(), probabilities.device)
+        device = self.atoms.device
+        return send(below.long(), device), send((position - below).to(self.atoms.dtype), device)
+
+    def project(self, probabilities: Tensor, below: Tensor, upper_share: Tensor) -> Tensor:
+        """Project shifted distributions onto the support: each probability is split between the two nearest atoms.
+
+        Args:
+            probabilities: Probabilities of shape (batch, atoms).
+            below: Atom below each shifted atom, from `shift`.
+            upper_share: Share of the atom above it, from `shift`.
+        """
+        above = (below + 1).clamp(max=len(self.atoms) - 1)
         projected = torch.zeros_like(probabilities)
-        projected.scatter_add_(1, index, probabilities * (1 - upper_share))
-        projected.scatter_add_(1, (index + 1).clamp(max=last), probabilities * upper_share)
-        return projected
+        projected = projected.scatter_add(1, below, probabilities * (1 - upper_share))
+        return projected.scatter_add(1, above, probabilities * upper_share)

@@ -6,6 +6,7 @@ Departures from Dopamine: samples are drawn independently, not one per stratum; 
 Fortunato et al. (2018); a time limit is a termination only with `timeout_is_terminal`.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -23,12 +24,16 @@ from cfn.agents.q_network import QNetwork
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import memory_limits, networks
-from cfn.nn.device import Measured, number, send
+from cfn.nn.compiling import compiled
+from cfn.nn.device import Measured, number
+from cfn.nn.optim import Adam, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.replay.recorder import Recorder
 from cfn.replay.transitions import TransitionBatch, TransitionReplay
 from cfn.types import Array, Finite, NonNegative, Positive, PositiveFloat, Probability
+
+log = logging.getLogger(__name__)
 
 ADAM_EPSILON = 1.5e-4
 """Adam's epsilon, as in Dopamine."""
@@ -136,7 +141,9 @@ class RainbowAgent(Agent):
                 for _ in range(2)
             )
         self._target.load_state_dict(self._net.state_dict())
-        self._optimizer = torch.optim.Adam(self._net.parameters(), lr, eps=ADAM_EPSILON, fused=True)
+        self._parameters = list(self._net.parameters())
+        self._optimizer = Adam(self._parameters, lr, ADAM_EPSILON)
+        self._step = self._learn
         self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "evaluate", "sample")]
         self._explore_rng, self._evaluate_rng, self._sample_rng = self._rngs
         self._noise_rng = torch.Generator().manual_seed(seeding.integer(seed, "noise"))
@@ -197,19 +204,15 @@ class RainbowAgent(Agent):
         if self._steps < self._min_size or len(self._replay) == 0:
             return {}
         batch = self._batches.take()
-        actions, weights = (send(torch.from_numpy(a), self._device) for a in (batch.actions, batch.weights))
-        rows = torch.arange(len(actions), device=self._device)
-        target = self._target_distribution(batch.next_states, batch.rewards, batch.discounts)
-        self._draw_noise(self._net, True)
-        logits = self._net(networks.to_tensor(batch.states, self._device))[rows, actions]
-        losses = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1)
-        loss = (weights * losses).mean()
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        states, next_states, actions, weights = (
+            networks.send_array(a, self._device)
+            for a in (batch.states, batch.next_states, batch.actions, batch.weights)
+        )
+        shifted = self._support.shift(torch.from_numpy(batch.rewards), torch.from_numpy(batch.discounts))
+        self._optimizer.prepare()
+        loss, priorities = self._step(states, actions, weights, next_states, *shifted)
         self._batches.prepare()
-        priorities = (losses.detach() + 1e-10).sqrt().cpu().double().numpy()
-        self._replay.update_priorities(batch, priorities)
+        self._replay.update_priorities(batch, priorities.cpu().double().numpy())
         self._updates += 1
         if self._updates * self.update_period % self._target_period < self.update_period:
             self._target.load_state_dict(self._net.state_dict())
@@ -218,13 +221,33 @@ class RainbowAgent(Agent):
     def _draw(self) -> TransitionBatch:
         return self._replay.sample(self._batch_size, self._sample_rng)
 
+    def compile(self) -> None:
+        """Compile the update, unless it draws the noise of noisy layers."""
+        if self._noisy:
+            log.info("agent.noisy=true: noise is drawn within the update, so that it is not compiled.")
+        else:
+            self._step = compiled(self._learn, "Rainbow's update", self._device)
+
+    def _learn(
+        self, states: Tensor, actions: Tensor, weights: Tensor, next_states: Tensor, below: Tensor, share: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Take one gradient step, and return the loss and the new priorities."""
+        target = self._target_distribution(next_states, below, share)
+        self._draw_noise(self._net, True)
+        rows = torch.arange(len(actions), device=self._device)
+        logits = self._net(networks.to_input(states))[rows, actions]
+        losses = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1)
+        loss = (weights * losses).mean()
+        descend(self._optimizer, (loss, self._parameters))
+        return loss.detach(), (losses.detach() + 1e-10).sqrt()
+
     @torch.no_grad()
-    def _target_distribution(self, next_states: Array, rewards: Array, discounts: Array) -> Tensor:
+    def _target_distribution(self, next_states: Tensor, below: Tensor, share: Tensor) -> Tensor:
         """Return the projected distribution of reward + discount * Z(s', a*).
 
         a* is the best action by the target network, or with `double` by the network itself.
         """
-        inputs = networks.to_tensor(next_states, self._device)
+        inputs = networks.to_input(next_states)
         self._draw_noise(self._target, True)
         logits = self._target(inputs)
         choice_logits = logits
@@ -233,7 +256,7 @@ class RainbowAgent(Agent):
             choice_logits = self._net(inputs)
         best = self._support.mean(choice_logits).argmax(dim=1)
         probabilities = logits[torch.arange(len(best), device=self._device), best].softmax(dim=1)
-        return self._support.project(probabilities, torch.from_numpy(rewards), torch.from_numpy(discounts))
+        return self._support.project(probabilities, below, share)
 
     def _draw_noise(self, net: QNetwork, on: bool) -> None:
         for layer in net.noisy_layers:

@@ -24,7 +24,9 @@ from cfn.agents.base import Agent
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import memory_limits, networks
+from cfn.nn.compiling import compiled
 from cfn.nn.device import Measured, number, send
+from cfn.nn.optim import Adam, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.replay.recorder import Recorder
@@ -136,7 +138,8 @@ class SACAgent(Agent):
         self._network_names = NETWORKS if self._target_actor is None else (*NETWORKS, "target_actor")
         self._log_temperature = torch.zeros((), device=self._device, requires_grad=True)
         parameters = [*self._actor.parameters(), *self._critic.parameters(), self._log_temperature]
-        self._optimizer = torch.optim.Adam(parameters, lr, fused=True)
+        self._optimizer = Adam(parameters, lr)
+        self._step = self._learn
         self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "sample")]
         self._explore_rng, self._sample_rng = self._rngs
         self._noise_rng = torch.Generator().manual_seed(seeding.integer(seed, "noise"))
@@ -189,40 +192,60 @@ class SACAgent(Agent):
         if self._steps < self._min_size or len(self._replay) == 0:
             return {}
         batch = self._batches.take()
-        states, next_states = (networks.to_tensor(a, self._device) for a in (batch.states, batch.next_states))
-        actions, rewards, discounts = (
-            send(torch.from_numpy(a), self._device) for a in (batch.actions, batch.rewards, batch.discounts)
-        )
+        arrays = (batch.states, batch.actions, batch.rewards, batch.discounts, batch.next_states)
+        tensors = [networks.send_array(array, self._device) for array in arrays]
+        noises = [self._noise(len(batch.states)) for _ in range(2)]
+        self._optimizer.prepare()
+        loss, temperature = self._step(*tensors, *noises)
+        self._batches.prepare()
+        return {"agent/loss": number(loss), "agent/temperature": number(temperature)}
+
+    def compile(self) -> None:
+        """Compile the update."""
+        self._step = compiled(self._learn, "SAC's update", self._device)
+
+    def _learn(
+        self,
+        states: Tensor,
+        actions: Tensor,
+        rewards: Tensor,
+        discounts: Tensor,
+        next_states: Tensor,
+        target_noise: Tensor,
+        noise: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Take one gradient step and move the target networks; return the critics' loss and the temperature."""
+        states, next_states = networks.to_input(states), networks.to_input(next_states)
         temperature = self._log_temperature.detach().exp()
-        target = self._targets(next_states, rewards, discounts, temperature)
+        target = self._targets(next_states, rewards, discounts, temperature, target_noise)
         critic_loss = (self._critic(states, actions) - target).square().mean(dim=1).sum()
-        chosen, log_density = self._actor.sample(states, self._noise(len(states)))
-        self._critic.requires_grad_(False)  # the actor's loss must not train the critics
+        chosen, log_density = self._actor.sample(states, noise)
         actor_loss = (temperature * log_density - self._critic(states, chosen).amin(dim=0)).mean()
-        self._critic.requires_grad_(True)
         entropy_gap = log_density.detach().mean() + self._target_entropy  # positive when the entropy is too low
-        temperature_loss = -self._log_temperature * entropy_gap
-        self._optimizer.zero_grad()
-        (critic_loss + actor_loss + temperature_loss).backward()
-        self._optimizer.step()
+        descend(
+            self._optimizer,
+            (actor_loss, list(self._actor.parameters())),
+            (critic_loss, list(self._critic.parameters())),
+            (-self._log_temperature * entropy_gap, [self._log_temperature]),
+        )
         with torch.no_grad():
             torch._foreach_lerp_(list(self._target.parameters()), list(self._critic.parameters()), self._tau)
             if self._target_actor is not None:
                 torch._foreach_lerp_(list(self._target_actor.parameters()), list(self._actor.parameters()), self._tau)
-        self._batches.prepare()
-        return {"agent/loss": number(critic_loss), "agent/temperature": number(temperature)}
+        return critic_loss.detach(), temperature
 
     def _draw(self) -> TransitionBatch:
         return self._replay.sample(self._batch_size, self._sample_rng)
 
     @torch.no_grad()
-    def _targets(self, next_states: Tensor, rewards: Tensor, discounts: Tensor, temperature: Tensor) -> Tensor:
+    def _targets(
+        self, next_states: Tensor, rewards: Tensor, discounts: Tensor, temperature: Tensor, noise: Tensor
+    ) -> Tensor:
         """Return reward + discount * (min Q(s', a') - temperature * log pi(a'' | s')).
 
         a'' is a sample of the policy. a' is the same sample, or with `target=dopamine` the policy's mean action; the
         policy is then the target actor.
         """
-        noise = self._noise(len(next_states))
         if self._target_actor is None:
             actions, log_density = self._actor.sample(next_states, noise)
         else:

@@ -37,7 +37,7 @@ class Bonus(ABC):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Trained networks; the keys `compile` and `bf16` apply to them."""
+        """Trained networks; the key `bf16` applies to them."""
         return ()
 
     @abstractmethod
@@ -61,6 +61,9 @@ class Bonus(ABC):
             counts: Number of visits to each.
         """
         return {}
+
+    def compile(self) -> None:
+        """Compile the update (the key `compile`), with `cfn.nn.compiling.compiled`; by default, nothing is compiled."""
 
     def update(self) -> Measured:
         """Take one learning step, and return metrics to log, such as `bonus/loss`."""

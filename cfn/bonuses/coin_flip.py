@@ -8,7 +8,8 @@ is computed once per frame and stored with the frame. Equal frames in a batch pa
 mean of their coins as the target and their number as the weight.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import gymnasium as gym
@@ -26,9 +27,10 @@ from cfn.bonuses.rewards import normalized, require_finite
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError
-from cfn.nn import memory_limits, networks
+from cfn.nn import compiling, memory_limits, networks
+from cfn.nn.compiling import compiled
 from cfn.nn.device import Measured, number, send
-from cfn.nn.optim import RMSProp
+from cfn.nn.optim import RMSProp, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.nn.running_stats import RunningStats
 from cfn.replay.coins import CoinBatch, CoinReplay, Eviction
@@ -131,6 +133,8 @@ class CoinFlipBonus(Bonus):
         self._net = made[0].to(self._device)
         self._prior = made[1].to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
+        self._step: Callable[..., tuple[Tensor, Tensor]] = self._learn
+        self._padded: Callable[[Array], Array] = _unpadded
         self._rng = seeding.generator(seed, "coins")
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
@@ -146,7 +150,7 @@ class CoinFlipBonus(Bonus):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Trained network. The prior is excluded: its stored outputs must not depend on `compile` and `bf16`."""
+        """Trained network. The prior is excluded: its stored outputs must not depend on `bf16`."""
         return (self._net,)
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
@@ -201,14 +205,50 @@ class CoinFlipBonus(Bonus):
         if not self._begun:
             return {}
         batch = self._batches.take()
-        output = self._f(batch.frames, batch.features, batch.slots % self._actions)
-        loss = self._loss(output, batch)
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        prior, actions = self._normalized_prior(batch.features), batch.slots % self._actions
+        arrays = (batch.frames, prior, actions.astype(np.int64), batch.mean_flips, batch.repeats)
+        square = torch.tensor(batch.flips_square, dtype=torch.float32)
+        self._optimizer.prepare()
+        tensors = (networks.send_array(self._padded(array), self._device) for array in arrays)
+        loss, novelty = self._step(*tensors, send(square, self._device))
         self._batches.prepare()
-        self._replay.update_priorities(batch, output.detach().square().mean(dim=1).cpu().numpy())
+        self._replay.update_priorities(batch, novelty.cpu().numpy()[: len(batch.slots)])
         return {"bonus/loss": number(loss)}
+
+    def compile(self) -> None:
+        """Compile the update, for a few sizes to which the distinct frames of a batch are padded."""
+        self._padded = partial(_padded, maximum=self._batch_size)
+        self._step = compiled(self._learn, "the coin-flip update", self._device)
+
+    def _learn(
+        self,
+        frames: Tensor,
+        prior: Tensor,
+        actions: Tensor,
+        mean_flips: Tensor,
+        repeats: Tensor,
+        flips_square: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Take one gradient step, and return the loss and |f(s)|^2 / d of each frame.
+
+        The loss is the mean of (c - f)^2 over entries and coins; k equal frames give k |mean c - f|^2 plus a constant.
+
+        Args:
+            frames: Distinct frames of the batch.
+            prior: Normalised prior of each.
+            actions: Action of each, if state-action pairs are counted.
+            mean_flips: Mean flips over the entries of each.
+            repeats: Number of entries of each; padding has none.
+            flips_square: Mean of the squared flips, over entries and coins.
+        """
+        output: Tensor = self._net(networks.to_input(frames)) + prior
+        if self.counts_actions:
+            output = self._of_actions(output, actions)
+        size = self._batch_size * self._d
+        constant = flips_square - (repeats * mean_flips.square().sum(dim=1)).sum() / size
+        loss = (repeats * (mean_flips - output).square().sum(dim=1)).sum() / size + constant
+        descend(self._optimizer, (loss, list(self._net.parameters())))
+        return loss.detach(), output.detach().square().mean(dim=1)
 
     def _draw(self) -> CoinBatch:
         return self._replay.sample(self._batch_size, self._rng)
@@ -243,14 +283,14 @@ class CoinFlipBonus(Bonus):
     def _f(self, observations: Array, features: Array, actions: Array | None = None) -> Tensor:
         """Return f(s), or f(s, a): the trained network plus the normalised prior, whose raw output is `features`."""
         output: Tensor = self._net(networks.to_tensor(observations, self._device))
-        if self._prior is not None:
-            stats = self._prior_stats
-            prior = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
-            output = output + send(torch.from_numpy(prior).to(output.dtype), self._device)
+        output = output + networks.send_array(self._normalized_prior(features), self._device)
         if not self.counts_actions:
             return output
-        chosen = send(torch.from_numpy(np.asarray(actions, np.int64)), self._device)
-        return output.view(len(output), self._actions, self._d)[torch.arange(len(output)), chosen]
+        return self._of_actions(output, networks.send_array(np.asarray(actions, np.int64), self._device))
+
+    def _of_actions(self, output: Tensor, actions: Tensor) -> Tensor:
+        """Return the d outputs of each row's action."""
+        return output.view(len(output), self._actions, self._d)[torch.arange(len(output)), actions]
 
     def _taken(self, visits: Visits | None, rows: int) -> Array:
         """Return the actions of visits; zeros if states are counted."""
@@ -259,14 +299,13 @@ class CoinFlipBonus(Bonus):
         (actions,) = (visits or Visits()).require("cfn", "actions")
         return np.asarray(actions, np.int64)
 
-    def _loss(self, output: Tensor, batch: CoinBatch) -> Tensor:
-        """Return the mean of (c - f)^2 over entries and coins; k equal frames give k |mean c - f|^2 plus a constant."""
-        target, repeats = (
-            send(torch.from_numpy(a), self._device) for a in (batch.mean_flips, batch.repeats.astype(np.float32))
-        )
-        size = len(batch.entries) * self._d
-        constant = batch.flips_square - (repeats * target.square().sum(dim=1)).sum() / size
-        return (repeats * (target - output).square().sum(dim=1)).sum() / size + constant
+    def _normalized_prior(self, features: Array) -> Array:
+        """Return the prior's normalised output; zeros of one column, which add nothing, if there is no prior."""
+        if self._prior is None:
+            return np.zeros((len(features), 1), np.float32)
+        stats = self._prior_stats
+        prior: Array = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
+        return prior.astype(features.dtype)
 
     def _prior_features(self, observations: Array) -> Array:
         """Return the prior's raw output, from the frame store where it is known."""
@@ -307,6 +346,16 @@ def _number_of_actions(space: gym.Space[Any] | None) -> int:
     if not isinstance(space, gym.spaces.Discrete):
         raise BadValueError("of", f"state_action needs discrete actions, not {space}: set of=state")
     return int(space.n)
+
+
+def _padded(array: Array, maximum: int) -> Array:
+    """Return rows padded with zeros to one of a few sizes."""
+    rows = compiling.padded_size(len(array), maximum) - len(array)
+    return np.concatenate([array, np.zeros((rows, *array.shape[1:]), array.dtype)])
+
+
+def _unpadded(array: Array) -> Array:
+    return array
 
 
 def _root_mean_square(output: Tensor) -> Array:

@@ -30,7 +30,9 @@ from cfn.bonuses.visits import Visits
 from cfn.bonuses.whitening import CLIP, as_floats, whitened
 from cfn.checkpoints.stateful import load_optimizer
 from cfn.nn import networks
+from cfn.nn.compiling import compiled
 from cfn.nn.device import Measured, number
+from cfn.nn.optim import Adam, descend
 from cfn.nn.running_stats import PublishedStats, RunningStats
 from cfn.types import Array, NonNegativeFloat, PositiveFloat, State
 
@@ -71,14 +73,15 @@ class RNDBonus(Bonus):
             networks.orthogonal(target)
             networks.orthogonal(predictor)
         self._target, self._predictor = target.to(self._device), predictor.to(self._device)
-        self._optimizer = torch.optim.Adam(self._predictor.parameters(), lr, eps=ADAM_EPSILON, fused=True)
+        self._optimizer = Adam(self._predictor.parameters(), lr, ADAM_EPSILON)
+        self._step = self._learn
         stats = PublishedStats if self._published else RunningStats
         self._input_stats, self._error_stats = stats(observation_space.shape or ()), stats()
         self._pending: deque[Array] = deque()  # published: inputs; standard: observations, normalised when used
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Predictor. The target is excluded: its outputs must not depend on `compile` and `bf16`."""
+        """Predictor. The target is excluded: its outputs must not depend on `bf16`."""
         return (self._predictor,)
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
@@ -92,7 +95,7 @@ class RNDBonus(Bonus):
             self._pending.extend(observations)
             inputs = self._inputs(observations)
         with torch.inference_mode():
-            errors = self._error(inputs).cpu().numpy()
+            errors = self._error(networks.send_array(inputs, self._device)).cpu().numpy()
         self._error_stats.update(errors)
         rewards: Array = self.scale * (errors - self._error_stats.mean) / self._error_stats.variance
         return rewards
@@ -100,7 +103,8 @@ class RNDBonus(Bonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return the mean squared error over the target's outputs, whose scale is arbitrary: it is no count."""
-        errors: Array = self._error(self._inputs(self._check(observations))).cpu().numpy()
+        inputs = networks.send_array(self._inputs(self._check(observations)), self._device)
+        errors: Array = self._error(inputs).cpu().numpy()
         return errors
 
     def update(self) -> Measured:
@@ -108,11 +112,19 @@ class RNDBonus(Bonus):
         if not self._pending:
             return {}
         oldest = self._pending.popleft()[None]
-        loss = self._error(oldest if self._published else self._inputs(oldest)).mean()
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
-        return {"bonus/loss": number(loss)}
+        inputs = oldest if self._published else self._inputs(oldest)
+        self._optimizer.prepare()
+        return {"bonus/loss": number(self._step(networks.send_array(inputs, self._device)))}
+
+    def compile(self) -> None:
+        """Compile the update."""
+        self._step = compiled(self._learn, "RND's update", self._device)
+
+    def _learn(self, inputs: Tensor) -> Tensor:
+        """Take one gradient step, and return the loss."""
+        loss = self._error(inputs).mean()
+        descend(self._optimizer, (loss, list(self._predictor.parameters())))
+        return loss.detach()
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -146,8 +158,8 @@ class RNDBonus(Bonus):
         inputs: Array = np.clip(normalized, -CLIP, CLIP).astype(np.float32)
         return inputs
 
-    def _error(self, inputs: Array) -> Tensor:
-        tensor = networks.to_tensor(inputs, self._device)
+    def _error(self, inputs: Tensor) -> Tensor:
+        tensor = networks.to_input(inputs)
         with torch.no_grad():
             target = self._target(tensor)
         error: Tensor = (self._predictor(tensor) - target).square().mean(dim=1)

@@ -34,6 +34,7 @@ COMMANDS = {
     "plot": Command("PATH...", "draw pictures and tables of runs (see cfn plot --help)"),
     "compare": Command("A B", "compare two settings: difference, probability of improvement, test"),
     "runs": Command("[PATH]", "list runs with their progress and scores"),
+    "bench": Command("[key=value ...]", "measure what a run costs on this machine", 0),
     "report": Command("PATH...", "write one HTML page on runs"),
 }
 

@@ -1,4 +1,4 @@
-"""The device that PyTorch computes on: its choice, transfers to it, compilation and bfloat16.
+"""The device that PyTorch computes on: its choice, transfers to it, and bfloat16.
 
 A GPU works asynchronously, and every wait for it costs time. So batches are copied through pinned memory without
 waiting (`send`), the next batch is sampled while the device works (`prefetch.py`), and losses stay on the device until
@@ -16,9 +16,6 @@ from cfn.errors import UsageError
 
 DEFAULT_THREADS = torch.get_num_threads()
 """Number of CPU threads that PyTorch uses by default."""
-
-MAX_COMPILED_VARIANTS = 32
-"""Maximum number of compiled versions of one network: acting, learning and evaluating use different batch sizes."""
 
 Measured = Mapping[str, float | Tensor]
 """Metrics of an update; tensors are still on the device."""
@@ -54,39 +51,22 @@ def number(tensor: Tensor) -> float | Tensor:
     return tensor if asynchronous(tensor.device) else float(tensor)
 
 
-def speed_up(networks: tuple[nn.Module, ...], device: torch.device, compile: bool, bf16: bool) -> None:
-    """Apply the keys `compile` and `bf16` to networks, in place. Parameters and their names do not change.
+def use_bf16(networks: tuple[nn.Module, ...], device: torch.device) -> None:
+    """Run suitable operations of the forward passes in bfloat16 (the key `bf16`), in place.
+
+    Parameters, outputs, losses and optimisers stay in single precision.
 
     Args:
         networks: Trained networks and their target networks.
         device: Device of the networks.
-        compile: Whether to compile the forward pass with `torch.compile`.
-        bf16: Whether to run suitable operations of the forward pass in bfloat16. Parameters, outputs, losses and
-            optimisers stay in single precision.
     """
-    if bf16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise UsageError("bf16=true: this GPU does not support bfloat16: use bf16=false")
-    if compile and networks:
-        _try_compiling(device)
     for net in networks:
-        if bf16:
-            net.forward = partial(_in_bf16, net.forward, device)
-        if compile:  # `net.compile()` would compile the layers of an nn.Sequential one by one
-            net.forward = torch.compile(net.forward)
+        net.forward = partial(_in_bf16, net.forward, device)
 
 
 def _in_bf16(forward: Callable[..., Any], device: torch.device, *inputs: Tensor) -> Any:
     with torch.autocast(device.type, torch.bfloat16):
         outputs = forward(*inputs)
     return tuple(output.float() for output in outputs) if isinstance(outputs, tuple) else outputs.float()
-
-
-def _try_compiling(device: torch.device) -> None:
-    """Compile a small function, so that a missing compiler is reported before the run begins."""
-    try:
-        torch._dynamo.config.recompile_limit = MAX_COMPILED_VARIANTS
-        torch.compile(lambda x: x + 1)(torch.zeros(2, device=device))
-    except Exception as error:  # compilers of different devices raise different errors
-        reason = str(error).strip().splitlines()[0]
-        sentence = f"compile=true: PyTorch cannot compile on this machine ({reason}): use compile=false"
-        raise UsageError(sentence) from error

@@ -96,7 +96,16 @@ def unsupported(space: gym.Space[object]) -> BadInputError:
 
 def to_tensor(observations: Array, device: torch.device) -> Tensor:
     """Convert a batch of observations to network input: bytes to [0, 1], channels before height and width."""
-    tensor = send(torch.from_numpy(np.ascontiguousarray(observations)), device)
+    return to_input(send_array(observations, device))
+
+
+def send_array(array: Array, device: torch.device) -> Tensor:
+    """Copy an array to the device."""
+    return send(torch.from_numpy(np.ascontiguousarray(array)), device)
+
+
+def to_input(tensor: Tensor) -> Tensor:
+    """Convert observations on the device to network input: bytes to [0, 1], channels before height and width."""
     if tensor.ndim == 2:
         return tensor.float()
     images = tensor.unsqueeze(1) if tensor.ndim == 3 else tensor.permute(0, 3, 1, 2)

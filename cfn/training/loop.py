@@ -21,7 +21,7 @@ from cfn.envs.arrays import with_arrays
 from cfn.envs.batch import BrokenEnvError, EnvBatch
 from cfn.envs.stack import StackFrames, newest, newest_space
 from cfn.errors import UsageError
-from cfn.nn import device, memory_limits
+from cfn.nn import compiling, device, memory_limits
 from cfn.replay.frames import FrameStore
 from cfn.runs.folder import Run
 from cfn.tracking.base import Guarded, Tracker, Trackers
@@ -80,7 +80,12 @@ class Training:
         memory_limits.require_together(
             {"agent.capacity": self.agent.full_bytes, "bonus.capacity": self.bonus.full_bytes}
         )
-        device.speed_up((*self.agent.networks, *self.bonus.networks), self.device, config.compile, config.bf16)
+        if config.bf16:
+            device.use_bf16((*self.agent.networks, *self.bonus.networks), self.device)
+        if config.compile:
+            compiling.require_compiler(self.device)
+            self.agent.compile()
+            self.bonus.compile()
         self.visit_counts = VisitCounts(frame_space, self.envs.state_names, self.bonus.counts_actions)
         self.evaluate = Evaluation(config, self.agent, self.bonus, self.visit_counts, self.make_env, self.stop)
         self.episodes, self.means = EpisodeStatistics(config.num_envs), Means()

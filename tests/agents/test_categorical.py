@@ -38,7 +38,7 @@ def test_the_projection_equals_a_plain_loop_and_conserves_mass(weights, reward, 
     probabilities = weights / weights.sum(axis=1, keepdims=True)
     support = Support(weights.shape[1], vmin, vmin + width, CPU)
     rows = torch.full((len(weights),), reward, dtype=torch.float64), torch.full((len(weights),), discount).double()
-    projected = support.project(torch.from_numpy(probabilities), *rows).numpy()
+    projected = support.project(torch.from_numpy(probabilities), *support.shift(*rows)).numpy()
     assert projected.sum(axis=1) == pytest.approx(1, abs=1e-6)
     for ours, before in zip(projected, probabilities, strict=True):
         assert ours == pytest.approx(plain_projection(before, reward, discount, vmin, vmin + width), abs=1e-6)
@@ -48,7 +48,9 @@ def test_probabilities_of_single_precision_are_projected_as_well():
     rng = np.random.default_rng(0)
     probabilities = rng.dirichlet(np.ones(51), 64).astype(np.float32)
     rewards, discounts = rng.uniform(-1, 1, 64).astype(np.float32), rng.choice([0, 0.97], 64).astype(np.float32)
-    ours = Support(51, -10, 10, CPU).project(*map(torch.from_numpy, (probabilities, rewards, discounts))).numpy()
+    support = Support(51, -10, 10, CPU)
+    shifted = support.shift(torch.from_numpy(rewards), torch.from_numpy(discounts))
+    ours = support.project(torch.from_numpy(probabilities), *shifted).numpy()
     for i in range(64):
         plain = plain_projection(probabilities[i], float(rewards[i]), float(discounts[i]), -10, 10)
         assert ours[i] == pytest.approx(plain, abs=1e-6)
@@ -56,7 +58,7 @@ def test_probabilities_of_single_precision_are_projected_as_well():
 
 def test_nothing_after_a_termination_but_the_reward():
     support = Support(3, -1, 1, CPU)
-    after = support.project(torch.tensor([[0.2, 0.5, 0.3]]), torch.tensor([0.5]), torch.tensor([0.0]))
+    after = support.project(torch.tensor([[0.2, 0.5, 0.3]]), *support.shift(torch.tensor([0.5]), torch.tensor([0.0])))
     assert after[0].tolist() == pytest.approx([0, 0.5, 0.5])
 
 

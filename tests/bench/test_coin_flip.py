@@ -8,7 +8,6 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -16,14 +15,13 @@ from cfn.bonuses.coin_flip import CoinFlipBonus
 from cfn.envs.gridworld import Gridworld
 from cfn.nn.optim import RMSProp
 
-BATCH = 1024
 
-
-def all_images():
+def all_images(size=42):
+    """All states of the gridworld, in images of 84x84 pixels."""
     env = Gridworld()
     images = []
-    for env._x in range(42):
-        for env._y in range(42):
+    for env._x in range(size):
+        for env._y in range(size):
             images.append(env._image())
     return np.stack(images)
 
@@ -57,7 +55,7 @@ def plain_update(bonus, layout):
     replay, rng = bonus._replay, np.random.default_rng(0)
 
     def update():
-        entries = replay._tree.sample(BATCH, rng)
+        entries = replay._tree.sample(bonus._batch_size, rng)
         images = torch.from_numpy(replay.frames[replay._slots[entries]]).unsqueeze(1).float().div_(255)
         images = images.contiguous(memory_format=layout)
         coins = torch.from_numpy(replay.flips(entries))
@@ -71,31 +69,35 @@ def plain_update(bonus, layout):
     return update
 
 
-@pytest.mark.bench
-def test_an_update_is_faster_than_the_plain_version():
-    bonus = CoinFlipBonus(gym.spaces.Box(0, 255, (84, 84), np.uint8), batch_size=BATCH)
-    images = all_images()
-    for number in [*range(1764), *np.random.default_rng(0).integers(1764, size=2000).tolist()]:
+def test_an_update_is_faster_than_the_plain_version(bench):
+    batch_size, side, repeats = bench.size((1024, 42, 7), (16, 4, 1))
+    bonus = CoinFlipBonus(gym.spaces.Box(0, 255, (84, 84), np.uint8), batch_size=batch_size)
+    images = all_images(side)
+    count = len(images)
+    for number in [*range(count), *np.random.default_rng(0).integers(count, size=2000).tolist()]:
         bonus.observe(images[number : number + 1])
     plain = (plain_update(bonus, layout) for layout in (torch.channels_last, torch.contiguous_format))
-    ours, plain_last, plain_default = seconds(bonus.update, *plain)
+    ours, plain_last, plain_default = seconds(bonus.update, *plain, repeats=repeats)
 
     def sample_and_prioritise():
-        batch = bonus._replay.sample(BATCH, bonus._rng)
+        batch = bonus._replay.sample(batch_size, bonus._rng)
         bonus._replay.update_priorities(batch, np.full(len(batch.slots), 0.5))
 
     (replay,) = seconds(sample_and_prioritise, repeats=50)
     (one,) = seconds(lambda: bonus.novelty(images[:1]), repeats=200)
-    print(
-        f"\ncoin-flip update, 1,024 of 1,764 gridworld states: {ours * 1e3:.0f} ms; plain {plain_last * 1e3:.0f} ms in "
+    bench.report(
+        f"coin-flip update, {batch_size:,} of {count:,} gridworld states: {ours * 1e3:.0f} ms; "
+        f"plain {plain_last * 1e3:.0f} ms in "
         f"channels_last ({ours / plain_last:.2f}), {plain_default * 1e3:.0f} ms in the default layout "
         f"({ours / plain_default:.2f}); sampling and priorities {replay * 1e3:.2f} ms ({replay / ours:.1%}); "
-        f"the bonus of one state {one * 1e3:.2f} ms"
+        f"the bonus of one state {one * 1e3:.2f} ms",
+        ratio_channels_last=ours / plain_last,
+        ratio_default_layout=ours / plain_default,
     )
-    assert ours <= 0.55 * plain_last
-    assert ours <= 0.40 * plain_default
-    assert replay <= 0.05 * ours
-    assert one <= 1e-3
+    bench.require(ours <= 0.55 * plain_last)
+    bench.require(ours <= 0.40 * plain_default)
+    bench.require(replay <= 0.05 * ours)
+    bench.require(one <= 1e-3)
 
 
 MEMORY = """
@@ -120,18 +122,17 @@ del store
 before = resident()
 store = FrameStore((84, 84), np.uint8)
 store.keep_features(20)
-replay = CoinReplay(1_000_000, 20, store)
-fill(replay, store, 1_000_000)
+replay = CoinReplay({entries}, 20, store)
+fill(replay, store, {entries})
 print(resident() - before, len(store), len(replay))
 """
 
 
-@pytest.mark.bench
-def test_a_million_entries_take_little_memory():
-    code = MEMORY.format(here=str(Path(__file__).parent))
+def test_a_million_entries_take_little_memory(bench):
+    code = MEMORY.format(here=str(Path(__file__).parent), entries=bench.size(1_000_000, 3_000))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     grown, frames, entries = map(int, done.stdout.split())
     per_entry = (grown - frames * 84 * 84) / entries
-    print(f"\n{entries:,} entries, {frames:,} distinct frames: {grown / 2**20:.0f} MiB, {per_entry:.0f} bytes an entry")
-    assert per_entry <= 150
+    bench.report(f"{entries:,} entries, {frames:,} distinct frames: {per_entry:.0f} bytes an entry", bytes=per_entry)
+    bench.require(per_entry <= 150)

@@ -12,29 +12,38 @@ from cfn.config import CONF
 
 FILL = {"gridworld": 20_000, "taxi": 20_000, "montezuma": 3_000}
 """Random steps before the coin-flip network learns: how many frames of a batch are the same decides its speed."""
-FEW, WARM_UP, SECONDS = 1_100, 8, 10
+FEW, WARM_UP = 1_100, 8
+SMALL = {
+    "cfn": ["bonus.batch_size=4"],
+    "rainbow": ["agent.batch_size=2"],
+    "sac": ["agent.batch_size=2"],
+    **{name: [] for name in ("rnd", "pixelcnn", "none", "random")},
+}
+"""Sizes of a smoke test."""
 ALIKE = {"env.mode", "env.action_noise", "env.sticky", "suite.cfn.capacity"}
 """Keys that change nothing in the speed."""
 EXPERIMENTS = sorted({path.stem for path in (CONF / "experiment").glob("*.yaml")} - {"none"})
 
 
-def learning(cell):
+def learning(cell, bench):
     """Overrides with which a run of these values learns from early on, and the steps until then."""
     bonus, agent = cell["bonus"], cell["agent"]
     fill = next((fill for env, fill in FILL.items() if cell["env"].startswith(env) and bonus == "cfn"), FEW)
+    fill = bench.size(fill, 40)
     sizes = [f"{group}.min_size={fill}" for group in ("agent", "bonus") if cell[group] in ("rainbow", "sac", "cfn")]
     return fill if sizes else 0, sizes + (["agent.epsilon_decay=0"] if agent == "rainbow" else [])
 
 
-def measured(folder, experiment, cell):
+def measured(folder, experiment, cell, bench):
     """Steps per second of a run once it learns, without evaluations."""
-    fill, sizes = learning(cell)
+    fill, sizes = learning(cell, bench)
     overrides = [f"{key}={value}" for key, value in cell.items()]
+    sizes += [] if bench.full else SMALL[cell["bonus"]] + SMALL[cell["agent"]]
     config, _ = composed(f"experiment={experiment}", "tracker=none", "device=cpu", *overrides, *sizes)
     go_on = Looping(folder, config)
     go_on(fill + WARM_UP)
     steps, start = 0, time.perf_counter()
-    while (taken := time.perf_counter() - start) < SECONDS:
+    while (taken := time.perf_counter() - start) < bench.size(10, 0.01):
         go_on(WARM_UP)
         steps += WARM_UP
     losses = {f"{group}/loss" for group in ("agent", "bonus") if cell[group] not in ("random", "none")}
@@ -48,19 +57,24 @@ def rates():
     return {}
 
 
-@pytest.mark.bench
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_what_an_experiment_costs(tmp_path, rates, experiment):
-    days = 0.0
-    print(f"\n{experiment}:")
+def pytest_generate_tests(metafunc):
+    """Time every experiment at full size; one of each suite shows that it still runs."""
+    if "experiment" in metafunc.fixturenames:
+        few = ("gridworld_counts", "fetch", "montezuma_curves")
+        metafunc.parametrize("experiment", EXPERIMENTS if metafunc.config.getoption("--bench") else few)
+
+
+def test_what_an_experiment_costs(tmp_path, rates, experiment, bench):
+    days, lines = 0.0, []
     cells, seeds = plan(CONF, experiment, "paper")
+    cells = cells if bench.full else cells[:1]
     for i, cell in enumerate(cells):
         overrides = [f"{key}={value}" for key, value in cell.items()]
         config, _ = composed(f"experiment={experiment}", *overrides)
         noisy = config.agent.keys.get("noisy")
         kind = (noisy, *sorted(f"{key}={value}" for key, value in cell.items() if key not in ALIKE))
         if kind not in rates:
-            rates[kind] = measured(tmp_path / str(i), experiment, cell)
-            print(f"  {' '.join(overrides)}: {rates[kind]:.1f} steps per second")
+            rates[kind] = measured(tmp_path / str(i), experiment, cell, bench)
+            lines.append(f"{' '.join(overrides)}: {rates[kind]:.1f} steps per second")
         days += seeds * config.steps / rates[kind] / 86_400
-    print(f"  at the paper's size {days:.1f} days, one run after the other")
+    bench.report(f"at the paper's size {days:.1f} days, one run after the other; {'; '.join(lines)}", days=days)

@@ -14,27 +14,24 @@ import cfn.envs  # noqa: F401  # registers the ids
 from cfn.envs import atari
 from cfn.envs.batch import EnvBatch
 
-STEPS = 50_000
 
-
-def steps_per_second(env):
-    actions = np.random.default_rng(0).integers(4, size=STEPS).tolist()
+def steps_per_second(env, steps):
+    actions = np.random.default_rng(0).integers(4, size=steps).tolist()
     env.reset(seed=0)
     start = time.perf_counter()
     for action in actions:
         _, _, terminated, truncated, _ = env.step(action)
         if terminated or truncated:
             env.reset()
-    return STEPS / (time.perf_counter() - start)
+    return steps / (time.perf_counter() - start)
 
 
-@pytest.mark.bench
 @pytest.mark.parametrize("noise", [0.0, 0.5])
-def test_the_gridworld_is_cheap(noise):
+def test_the_gridworld_is_cheap(noise, bench):
     env = gym.make("cfn/Gridworld-v0", action_noise=noise, disable_env_checker=True)
-    rate = statistics.median(steps_per_second(env) for _ in range(5))
-    print(f"\n42x42 gridworld, 84x84 images, action noise {noise}: {rate:,.0f} steps per second")
-    assert rate >= 100_000
+    rate = statistics.median(steps_per_second(env, bench.size(50_000, 100)) for _ in range(5))
+    bench.report(f"42x42 gridworld, 84x84 images, action noise {noise}: {rate:,.0f} steps per second", rate=rate)
+    bench.require(rate >= 100_000)
 
 
 def ours(num_envs):
@@ -80,12 +77,11 @@ def stepped(envs):
     return run
 
 
-@pytest.mark.bench
 @pytest.mark.parametrize("num_envs", [1, 4, 8])
-def test_montezumas_at_once(num_envs):
+def test_montezumas_at_once(num_envs, bench):
     """One environment after another, as `num_envs` steps them, is not far behind processes or ALE's own threads."""
     runs = {"ours": ours(num_envs), "processes": processes(num_envs), "ALE's threads": ale_threads(num_envs)}
-    rates = rates_of(runs, 400, repeats=5, warm_up=80)
-    print(f"\nMontezuma's Revenge, {num_envs} at once: steps per second: {told(rates)}")
+    rates = rates_of(runs, bench.size(400, 16), repeats=bench.size(5, 1), warm_up=bench.size(80, 8))
+    bench.report(f"Montezuma's Revenge, {num_envs} at once: steps per second: {told(rates)}", **rates)
     runs["processes"].close()
-    assert rates["ours"] >= 0.4 * max(rates.values()), "else parallel environments would pay after all"
+    bench.require(rates["ours"] >= 0.4 * max(rates.values()), "parallel environments would pay after all")

@@ -7,7 +7,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
-import pytest
 from montezuma import buffer_bytes, played
 
 from cfn.replay.frames import FrameStore
@@ -15,11 +14,10 @@ from cfn.replay.frames import FrameStore
 BATCH = 512
 
 
-@pytest.mark.bench
-def test_reading_and_adding_frames():
+def test_reading_and_adding_frames(bench):
     store, rng = FrameStore((84, 84), np.uint8), np.random.default_rng(0)
     slots, adding, reading = [], [], []
-    for frame in itertools.islice(played(), 20_000):
+    for frame in itertools.islice(played(), bench.size(20_000, 300)):
         start = time.perf_counter()
         slots.append(store.put(frame))
         adding.append(time.perf_counter() - start)
@@ -30,16 +28,16 @@ def test_reading_and_adding_frames():
         reading.append(time.perf_counter() - start)
     add, read = statistics.median(adding[-5000:]), statistics.median(reading)
     times = f"adding a frame {add * 1e6:.0f} us, reading {BATCH} of {len(store):,} frames {read * 1e3:.1f} ms"
-    print(f"\nMontezuma: {times}")
-    assert add <= 60e-6
-    assert read <= 5e-3
+    bench.report(f"Montezuma: {times}", add_seconds=add, read_seconds=read)
+    bench.require(add <= 60e-6)
+    bench.require(read <= 5e-3)
 
 
-@pytest.mark.bench
-def test_the_coin_flip_buffer_of_montezuma_takes_700_bytes_an_entry():
+def test_the_coin_flip_buffer_of_montezuma_takes_700_bytes_an_entry(bench):
     """In a process of its own: this one has memory of the tests before to use again."""
-    steps = 200_000
+    steps = bench.size(200_000, 300)
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         taken, distinct = process.submit(buffer_bytes, steps).result()
-    print(f"\nMontezuma: {steps:,} entries, {distinct:,} distinct frames: {taken / steps:.0f} bytes an entry")
-    assert 100 <= taken / steps <= 700
+    each = taken / steps
+    bench.report(f"Montezuma: {steps:,} entries, {distinct:,} distinct frames: {each:.0f} bytes an entry", bytes=each)
+    bench.require(100 <= each <= 700)

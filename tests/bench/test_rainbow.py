@@ -14,8 +14,9 @@ from cfn.agents.rainbow import RainbowAgent
 from cfn.envs.gridworld import Gridworld
 from cfn.nn import networks
 
-BATCH, LEARNING_STARTS, CAPACITY, ATOMS, ACTIONS = 32, 200, 20_000, 51, 4
-STEPS, REPEATS = 80, 5
+CAPACITY, ATOMS, ACTIONS = 20_000, 51, 4
+BATCH, LEARNING_STARTS = {True: 32, False: 2}, {True: 200, False: 8}
+"""Sizes, at full size or not."""
 
 
 def body():
@@ -28,11 +29,11 @@ def body():
     )  # fmt: skip
 
 
-def ours(period):
+def ours(period, full):
     env = Gridworld()
     agent = RainbowAgent(
-        env.observation_space, env.action_space, batch_size=BATCH, min_size=LEARNING_STARTS, capacity=CAPACITY,
-        update_period=period, atoms=ATOMS, epsilon_decay=0,
+        env.observation_space, env.action_space, batch_size=BATCH[full], min_size=LEARNING_STARTS[full],
+        capacity=CAPACITY, update_period=period, atoms=ATOMS, epsilon_decay=0,
     )  # fmt: skip
     state = [env.reset(seed=0)[0], 0]
 
@@ -52,7 +53,7 @@ def ours(period):
     return run
 
 
-def stable_baselines3(period):
+def stable_baselines3(period, full):
     from stable_baselines3 import DQN
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
@@ -66,14 +67,14 @@ def stable_baselines3(period):
 
     model = DQN(
         "CnnPolicy", gym.wrappers.ReshapeObservation(Gridworld(), (84, 84, 1)), buffer_size=CAPACITY, device="cpu",
-        learning_starts=LEARNING_STARTS, batch_size=BATCH, train_freq=period, gradient_steps=1,
+        learning_starts=LEARNING_STARTS[full], batch_size=BATCH[full], train_freq=period, gradient_steps=1,
         target_update_interval=500, exploration_final_eps=0.001, exploration_fraction=1e-4, seed=0,
         policy_kwargs={"features_extractor_class": Extractor, "net_arch": []},
     )  # fmt: skip
     return lambda steps: model.learn(steps, reset_num_timesteps=False)
 
 
-def tianshou(period):
+def tianshou(period, full):
     from tianshou.algorithm import RainbowDQN
     from tianshou.algorithm.modelfree.c51 import C51Policy
     from tianshou.algorithm.optim import AdamOptimizerFactory
@@ -104,34 +105,36 @@ def tianshou(period):
         for _ in range(0, steps, period):
             with policy_within_training_step(policy):
                 collector.collect(n_step=period)
-                if len(buffer) >= LEARNING_STARTS:
-                    algorithm.update(buffer=buffer, sample_size=BATCH)
+                if len(buffer) >= LEARNING_STARTS[full]:
+                    algorithm.update(buffer=buffer, sample_size=BATCH[full])
 
     return run
 
 
-@pytest.mark.bench
 @pytest.mark.parametrize("period", [1, 4])
-def test_no_other_is_faster(period):
+def test_no_other_is_faster(period, bench):
     """Acting and learning in Visual Gridworld (84x84 images); all take turns, so that a slow moment falls on all."""
-    pytest.importorskip("stable_baselines3")
-    pytest.importorskip("tianshou")
     torch.manual_seed(0)
-    runs = {"ours": ours(period), "Stable-Baselines3 DQN": stable_baselines3(period), "Tianshou": tianshou(period)}
-    rates = steps_per_second(runs, STEPS, REPEATS, warm_up=LEARNING_STARTS + 40)
-    print(f"\nRainbow, 84x84 images, batch {BATCH}, an update every {period}: steps per second: {told(rates)}")
-    assert rates.pop("ours") >= max(rates.values())
+    makers = {"ours": ours, "Stable-Baselines3 DQN": stable_baselines3, "Tianshou": tianshou}
+    runs = {name: make(period, bench.full) for name, make in makers.items()}
+    rates = steps_per_second(
+        runs, *bench.size((80, 5), (8, 1)), warm_up=LEARNING_STARTS[bench.full] + bench.size(40, 4)
+    )
+    bench.report(
+        f"Rainbow, 84x84 images, batch {BATCH[bench.full]}, an update every {period}: steps per second: {told(rates)}",
+        **rates,
+    )
+    bench.require(rates.pop("ours") >= max(rates.values()))
 
 
-@pytest.mark.bench
-def test_acting_costs_little_beyond_the_network():
+def test_acting_costs_little_beyond_the_network(bench):
     env = Gridworld()
     agent = RainbowAgent(env.observation_space, env.action_space, eval_epsilon=0)
     observation = env.reset(seed=0)[0][None]
     tensor = networks.to_tensor(observation, torch.device("cpu"))
     times = {"act": [], "forward": []}
     with torch.no_grad():
-        for _ in range(300):
+        for _ in range(bench.size(300, 3)):
             for name, call in (
                 ("act", lambda: agent.act(observation, explore=False)),
                 ("forward", lambda: agent._net(tensor)),
@@ -140,5 +143,5 @@ def test_acting_costs_little_beyond_the_network():
                 call()
                 times[name].append(time.perf_counter() - start)
     act, forward = (statistics.median(times[name]) for name in ("act", "forward"))
-    print(f"\nacting {act * 1e3:.2f} ms, of which the network {forward * 1e3:.2f} ms")
-    assert act - forward <= 1e-3
+    bench.report(f"acting {act * 1e3:.2f} ms, of which the network {forward * 1e3:.2f} ms", act=act, forward=forward)
+    bench.require(act - forward <= 1e-3)

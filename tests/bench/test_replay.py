@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 MEMORY = """
 import os, numpy as np
 from cfn.replay.frames import FrameStore
@@ -26,21 +24,25 @@ def fill(capacity, steps):
         replay.add(Transition(stack, 0, 0.0, 0.99, following))
         stack = following
     return replay
-fill(1000, 2000)
+fill(100, 200)
 before = resident()
-replay = fill(1_000_000, 1_000_000)
+replay = fill(ENTRIES, ENTRIES)
 batch = replay.sample(32, np.random.default_rng(0))
 assert batch.states.shape == (32, 84, 84, 4)
 print(peak() - before, len(replay.frames), len(replay))
 """
 
 
-@pytest.mark.bench
-def test_a_million_atari_sized_transitions_fit_in_seven_and_a_half_gib():
-    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=1200)
+def test_a_million_atari_sized_transitions_fit_in_seven_and_a_half_gib(bench):
+    wanted = bench.size(1_000_000, 300)
+    code = MEMORY.replace("ENTRIES", str(wanted))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     peak, frames, entries = map(int, done.stdout.split())
-    print(f"\n{entries:,} transitions, stacks of 4, {frames:,} frames of 84x84: {peak / 2**30:.2f} GiB at the peak")
-    assert entries == 1_000_000
-    assert frames == 1_000_001, "every frame is another, which is the worst case"
-    assert peak <= 7.5 * 2**30
+    bench.report(
+        f"{entries:,} transitions, stacks of 4, {frames:,} frames of 84x84: {peak / 2**30:.2f} GiB at the peak",
+        bytes=peak,
+    )
+    assert entries == wanted
+    assert frames == wanted + 1, "every frame is another, which is the worst case"
+    bench.require(peak <= 7.5 * 2**30)

@@ -9,8 +9,9 @@ from measuring import steps_per_second, told
 from cfn.agents.sac import SACAgent
 from cfn.bonuses.coin_flip import CoinFlipBonus
 
-BATCH, LEARNING_STARTS, CAPACITY = 256, 1_100, 100_000
-STEPS, REPEATS = 100, 7
+BATCH, CAPACITY = 256, 100_000
+LEARNING_STARTS = {True: 1_100, False: 10}
+"""Random steps at first, at full size or not; more than one batch of the coin-flip bonus."""
 
 
 class Numbers(gym.Env):
@@ -34,12 +35,20 @@ class Numbers(gym.Env):
         return self._next(), 0.0, False, self._row % 50 == 0, {}
 
 
-def ours(with_bonus=False):
+def ours(bench, with_bonus=False):
     env = Numbers()
     agent = SACAgent(
-        env.observation_space, env.action_space, batch_size=BATCH, min_size=LEARNING_STARTS, capacity=CAPACITY
+        env.observation_space,
+        env.action_space,
+        batch_size=BATCH,
+        min_size=LEARNING_STARTS[bench.full],
+        capacity=CAPACITY,
     )
-    bonus = CoinFlipBonus(env.observation_space, capacity=CAPACITY) if with_bonus else None
+    bonus = (
+        CoinFlipBonus(env.observation_space, capacity=CAPACITY, min_size=LEARNING_STARTS[bench.full] - 5)
+        if with_bonus
+        else None
+    )
     current = [env.reset()[0]]
 
     def run(steps):
@@ -61,18 +70,20 @@ def ours(with_bonus=False):
     return run
 
 
-def stable_baselines3():
+def stable_baselines3(bench):
     from stable_baselines3 import SAC
 
     model = SAC(
-        "MlpPolicy", Numbers(), buffer_size=CAPACITY, device="cpu", learning_starts=LEARNING_STARTS, batch_size=BATCH,
-        train_freq=1, gradient_steps=1, seed=0,
+        "MlpPolicy", Numbers(), buffer_size=CAPACITY, device="cpu", batch_size=BATCH,
+        learning_starts=LEARNING_STARTS[bench.full], train_freq=1, gradient_steps=1, seed=0,
     )  # fmt: skip
     return lambda steps: model.learn(steps, reset_num_timesteps=False)
 
 
-def rates_of(runs):
-    return steps_per_second(runs, STEPS, REPEATS, warm_up=LEARNING_STARTS + 60)
+def rates_of(runs, bench):
+    return steps_per_second(
+        runs, *bench.size((100, 7), (3, 1)), warm_up=LEARNING_STARTS[bench.full] + bench.size(60, 2)
+    )
 
 
 @pytest.fixture(params=[1, 2])
@@ -83,19 +94,18 @@ def threads(request):
     torch.set_num_threads(before)
 
 
-@pytest.mark.bench
-def test_sac_is_faster_than_stable_baselines3(threads):
-    pytest.importorskip("stable_baselines3")
-    rates = rates_of({"ours": ours(), "Stable-Baselines3": stable_baselines3()})
+def test_sac_is_faster_than_stable_baselines3(threads, bench):
+    rates = rates_of({"ours": ours(bench), "Stable-Baselines3": stable_baselines3(bench)}, bench)
     ratio = rates["ours"] / rates["Stable-Baselines3"]
-    print(f"\nSAC, batch {BATCH}, an update each step, {threads} threads: steps/s: {told(rates)}: {ratio:.2f}x")
-    assert ratio >= 1.3
+    bench.report(
+        f"SAC, batch {BATCH}, an update each step, {threads} threads: steps/s: {told(rates)}: {ratio:.2f}x", ratio=ratio
+    )
+    bench.require(ratio >= 1.3)
 
 
-@pytest.mark.bench
-def test_the_bonus_leaves_a_third_of_the_speed(threads):
+def test_the_bonus_leaves_a_third_of_the_speed(threads, bench):
     """A coin-flip update of 1,024 vectors each step; the multiplications alone would leave 0.42."""
-    rates = rates_of({"SAC": ours(), "SAC + CFN": ours(with_bonus=True)})
+    rates = rates_of({"SAC": ours(bench), "SAC + CFN": ours(bench, with_bonus=True)}, bench)
     ratio = rates["SAC + CFN"] / rates["SAC"]
-    print(f"\nwith {threads} threads: steps/s: {told(rates)}: {ratio:.2f}x")
-    assert ratio >= 0.35
+    bench.report(f"with {threads} threads: steps/s: {told(rates)}: {ratio:.2f}x", ratio=ratio)
+    bench.require(ratio >= 0.35)

@@ -32,7 +32,7 @@ def losses(bonus):
 @EACH
 def test_bf16_learns_almost_the_same(make):
     exact, rough = make(0), make(0)
-    device.speed_up(rough.networks, torch.device("cpu"), compile=False, bf16=True)
+    device.use_bf16(rough.networks, torch.device("cpu"))
     plain, fast = losses(exact), losses(rough)
     assert len(plain) > 5
     assert fast == pytest.approx(plain, rel=0.15, abs=0.05)
@@ -43,11 +43,3 @@ def test_bf16_learns_almost_the_same(make):
 def test_batches_that_are_sampled_ahead_are_resumed_exactly(make, monkeypatch):
     monkeypatch.setattr(device, "asynchronous", lambda device: True)
     assert_resumes(make, IMAGES, steps=12, more=8)
-
-
-@pytest.mark.slow
-@EACH
-def test_compiled_networks_learn_almost_the_same(make):
-    exact, compiled = make(0), make(0)
-    device.speed_up(compiled.networks, torch.device("cpu"), compile=True, bf16=False)
-    assert losses(compiled) == pytest.approx(losses(exact), rel=1e-3, abs=1e-5)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from looks import IMAGES, KINDS, VECTORS, image, vector
 
+from cfn.bonuses import coin_flip
 from cfn.bonuses.coin_flip import PRIOR_EPSILON, CoinFlipBonus
 from cfn.bonuses.visits import Visits
 from cfn.errors import BadValueError, UsageError
@@ -45,32 +46,38 @@ def test_an_update_equals_the_plain_version(space, look, monkeypatch):
     In double precision, so that no difference hides behind the order in which single precision sums.
     """
     bonus = trained(space, look)
-    single = networks.to_tensor
-    monkeypatch.setattr(networks, "to_tensor", lambda *inputs: single(*inputs).double())
+    single, found = networks.to_input, {}
+    monkeypatch.setattr(networks, "to_input", lambda inputs: single(inputs).double())
+
+    def record(optimizer, pair):
+        found["gradients"], found["parameters"] = torch.autograd.grad(*pair), pair[1]
+
+    monkeypatch.setattr(coin_flip, "descend", record)
     frames = bonus._replay.frames
     for net in (bonus._net, bonus._prior):
         net.double()
     frames.features = (
         bonus._prior(networks.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
     )
-    batch = bonus._replay.sample(64, np.random.default_rng(5))
-    assert len(batch.slots) < 64, "there are duplicates to fold"
-    folded = bonus._f(frames[batch.slots], frames.features[batch.slots])
-    loss = bonus._loss(folded, batch)
-    gradients = torch.autograd.grad(loss, list(bonus._net.parameters()))
+    batch = bonus._replay.sample(bonus._batch_size, np.random.default_rng(5))
+    assert len(batch.slots) < bonus._batch_size, "there are duplicates to fold"
+    priorities = {}
+    monkeypatch.setattr(bonus._batches, "take", lambda: batch)
+    monkeypatch.setattr(bonus._replay, "update_priorities", lambda batch, novelty: priorities.update(new=novelty))
+    loss = bonus.update()["bonus/loss"]
+    gradients, folded = found["gradients"], priorities["new"]
+    assert found["parameters"] == list(bonus._net.parameters())
 
     observations = frames[bonus._replay._slots[batch.entries]]
     coins = torch.from_numpy(bonus._replay.flips(batch.entries))
     output = plain_f(bonus, observations)
     plain_loss = (coins - output).square().mean()
     plain_gradients = torch.autograd.grad(plain_loss, list(bonus._net.parameters()))
-    assert loss.item() == pytest.approx(plain_loss.item(), rel=1e-6)
+    assert loss == pytest.approx(plain_loss.item(), rel=1e-6)
     for ours, theirs in zip(gradients, plain_gradients, strict=True):
         assert (ours - theirs).norm() <= 1e-6 * theirs.norm()
     novelty = output.detach().square().mean(dim=1)
-    assert folded.detach().square().mean(dim=1)[torch.from_numpy(batch.inverse)].tolist() == pytest.approx(
-        novelty.tolist(), rel=1e-6
-    )
+    assert folded[batch.inverse].tolist() == pytest.approx(novelty.tolist(), rel=1e-6)
 
 
 @KINDS

@@ -4,11 +4,10 @@ import copy
 
 import pytest
 import torch
-from learners import LEARNERS, VECTORS, losses
+from learners import LEARNERS, losses
 from looks import IMAGES
 
 from cfn.agents.actor_critic import Actor
-from cfn.bonuses.coin_flip import coin_flip_net
 from cfn.bonuses.pixelcnn import PixelCNNBonus
 from cfn.bonuses.rnd import RNDBonus
 from cfn.errors import UsageError
@@ -59,10 +58,11 @@ NETWORKS = {
 EVERY = pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)
 
 
-def learned(make, compile=False, bf16=False):
+def learned(make, bf16=False):
     learner = make()
     names = [list(net.state_dict()) for net in learner.networks]
-    device.speed_up(learner.networks, CPU, compile, bf16)
+    if bf16:
+        device.use_bf16(learner.networks, CPU)
     found = losses(learner, range(13))
     assert [list(net.state_dict()) for net in learner.networks] == names
     assert all(p.dtype == torch.float32 for net in learner.networks for p in net.parameters())
@@ -81,7 +81,7 @@ def test_outputs_in_bf16_come_back_in_single_precision():
     inputs = torch.randn(5, 3)
     exact = actor(inputs)
     twin = copy.deepcopy(actor)
-    device.speed_up((actor,), CPU, compile=False, bf16=True)
+    device.use_bf16((actor,), CPU)
     for rough, exactly, copied in zip(actor(inputs), exact, copy.deepcopy(actor)(inputs), strict=True):
         assert rough.dtype == torch.float32
         assert not torch.equal(rough, exactly)
@@ -93,38 +93,4 @@ def test_outputs_in_bf16_come_back_in_single_precision():
 def test_a_gpu_without_bf16_is_told(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
     with pytest.raises(UsageError, match="bf16=true: this GPU does not"):
-        device.speed_up((), torch.device("cuda"), compile=False, bf16=True)
-
-
-@pytest.mark.thorough
-def test_a_compiled_network_is_the_same_network():
-    """Forward and backward, for several sizes of a batch, in bf16 too; it is saved under the same names."""
-    torch._dynamo.reset()
-    plain = coin_flip_net(VECTORS, 4, hidden=(8,))
-    compiled, both = copy.deepcopy(plain), copy.deepcopy(plain)
-    device.speed_up((compiled,), CPU, compile=True, bf16=False)
-    torch._dynamo.utils.counters.clear()
-    for size in (5, 7):
-        inputs = torch.randn(size, 3)
-        ours, theirs = compiled(inputs), plain(inputs)
-        assert torch.allclose(ours, theirs, atol=1e-6)
-        for a, b in zip(*(torch.autograd.grad(o.square().sum(), n.parameters())
-                          for o, n in ((ours, compiled), (theirs, plain))), strict=True):  # fmt: skip
-            assert torch.allclose(a, b, atol=1e-5)
-    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    assert graphs == 2, "all layers are one, made for the first size, and then for any"
-    device.speed_up((both,), CPU, compile=True, bf16=True)
-    with torch.no_grad():
-        assert torch.allclose(both(inputs), plain(inputs), atol=0.05)
-    plain.load_state_dict(compiled.state_dict())
-
-
-def test_a_missing_compiler_is_told_in_a_sentence(monkeypatch):
-    def broken(function):
-        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found\n\nSet TORCH_LOGS for more")
-
-    monkeypatch.setattr(torch, "compile", broken)
-    device.speed_up((), CPU, compile=True, bf16=False)
-    sentence = r"^compile=true: .* \(InvalidCxxCompiler: No working C\+\+ compiler found\): use compile=false$"
-    with pytest.raises(UsageError, match=sentence):
-        device.speed_up((torch.nn.Linear(1, 1),), CPU, compile=True, bf16=False)
+        device.use_bf16((), torch.device("cuda"))

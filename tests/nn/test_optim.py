@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from cfn.nn.optim import RMSProp
+from cfn.nn.optim import Adam, RMSProp, descend
 
 
 def test_steps_equal_those_computed_by_hand():
@@ -62,3 +62,36 @@ def test_a_saved_mean_square_is_not_started_again():
     parameter.grad = torch.full((1,), 1e-3)
     optimizer.step()
     assert parameter.item() == pytest.approx(-1e-3 / (0.9 * 4e-6 + 0.1 * 1e-6 + 1e-4) ** 0.5, rel=1e-4)
+
+
+def test_adam_is_pytorchs_adam_compiled_or_not():
+    """The compiled form consists of single operations; here they run one by one."""
+    rng = torch.Generator().manual_seed(0)
+    start = [torch.randn(3, 4, generator=rng), torch.randn(5, generator=rng)]
+    theirs, ours, plain = ([torch.nn.Parameter(p.clone()) for p in start] for _ in range(3))
+    optimizers = torch.optim.Adam(theirs, 0.01, eps=1e-5), Adam(ours, 0.01, 1e-5), Adam(plain, 0.01, 1e-5)
+    for _ in range(20):
+        gradients = [torch.randn(p.shape, generator=rng) for p in start]
+        for parameters, optimizer in zip((theirs, ours, plain), optimizers, strict=True):
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.clone()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(torch.compiler, "is_compiling", lambda single=parameters is plain: single)
+                optimizer.step()
+    for a, b, c in zip(theirs, ours, plain, strict=True):
+        assert torch.allclose(a, b, atol=1e-7)
+        assert torch.allclose(a, c, atol=1e-6)
+
+
+def test_each_loss_trains_its_own_parameters_and_layouts_may_differ():
+    """The gradient of a convolution may be laid out otherwise than its weight."""
+    torch.manual_seed(0)
+    net, other = torch.nn.Conv2d(2, 3, 3), torch.nn.Parameter(torch.ones(()))
+    optimizer = Adam([*net.parameters(), other], 0.1)
+    optimizer.prepare()
+    inputs = torch.randn(4, 2, 6, 6).contiguous(memory_format=torch.channels_last)
+    loss = (net(inputs) * other).square().mean()
+    before, sign = net.weight.detach().clone(), torch.autograd.grad(loss, net.weight, retain_graph=True)[0].sign()
+    descend(optimizer, (loss, list(net.parameters())))
+    assert torch.allclose(net.weight, before - 0.1 * sign, atol=1e-4), "the first step of Adam is lr * sign"
+    assert other.item() == 1
