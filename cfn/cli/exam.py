@@ -18,10 +18,11 @@ from cfn import naming, schema
 from cfn.analysis.exams import EXAM_FILE, read_exams, write_reports
 from cfn.cli.arguments import Parser
 from cfn.cli.output import print_problems
-from cfn.config import component, require_values
+from cfn.config import CONF, component, require_values
 from cfn.errors import UsageError
 from cfn.launch.composed import without_hydra
 from cfn.launch.composing import config_loader
+from cfn.launch.parts import choosing_parts
 from cfn.launch.sweeper import combinations
 from cfn.types import NonNegative, Probability
 
@@ -70,6 +71,7 @@ def run(arguments: list[str]) -> None:
     own, overrides = own_keys(options.overrides)
     names = require_questions(own["questions"])
     loader = config_loader(options.config_dir)
+    overrides = choosing_parts(overrides, [CONF, *([Path(options.config_dir)] if options.config_dir else [])])
     jobs = combinations(OverridesParser.create(config_loader=loader).parse_overrides(overrides))
     if len(jobs) > 1 and not options.multirun:
         raise UsageError("several values are several exams: add -m")

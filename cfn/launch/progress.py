@@ -64,13 +64,13 @@ def watched(hydra: Any, runs: Sequence[PlannedRun]) -> contextlib.AbstractContex
 
 def status_line(runs: Sequence[PlannedRun]) -> str:
     """Return one line: how many runs are done, running, queued and failed, and the last scores of the running ones."""
-    from cfn.analysis.listing import lines  # slow to import, and most commands do without
+    from cfn.analysis.listing import as_line, rows  # slow to import, and most commands do without
 
     states = {run: run.state for run in runs}
     kinds = Counter(map(_kind, states.values()))
     line = f"{kinds['done']} of {len(runs)} runs done, {kinds['running']} running, {kinds['queued']} queued"
     line += f", {kinds['failed']} failed"
-    listed = lines([run.folder for run, state in states.items() if state in ("running", "finished")])
+    listed = map(as_line, rows([run.folder for run, state in states.items() if state in ("running", "finished")]))
     scores = [f"{line.bonus} seed {line.seed}: {line.score}" for line in listed if line.score]
     return f"{line}; last scores: {', '.join(scores[-SCORES:])}" if scores else line
 

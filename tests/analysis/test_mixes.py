@@ -9,12 +9,12 @@ from folders import HEADER, make_run
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from cfn.analysis import listing
 from cfn.analysis.experiments import members
 from cfn.analysis.figures.comparison import compare, too_many
 from cfn.analysis.figures.panels import Style
 from cfn.analysis.figures.paper import FIGURES
 from cfn.analysis.grouping import differing_keys, group
-from cfn.analysis.listing import as_line, as_text, rows
 from cfn.analysis.report.page import page
 from cfn.analysis.scores import unequal
 from cfn.analysis.tables import as_csv, cells, markdown, rows
@@ -89,7 +89,9 @@ def write(root, run):
 def records_of(mix, root):
     for run in mix:
         write(root, run)
-    assert as_text([as_line(row) for row in rows(find_runs([root])[0])]).count("\n") == len(mix), "a line each, below the header"
+    assert listing.as_text([listing.as_line(row) for row in listing.rows(find_runs([root])[0])]).count("\n") == len(
+        mix
+    ), "a line each, below the header"
     (records, _), refusal = attempt(load_runs, [root], otherwise=([], []))
     assert not refusal or "no metrics" in refusal
     assume(records)
