@@ -30,10 +30,14 @@ def _log_log(axes: Axes, bonuses: Sequence[float]) -> None:
         axes.set_yscale("log")
 
 
-def _histogram(axes: Axes, values: Sequence[Sequence[float]], **style: Any) -> None:
-    joined = np.concatenate(values)
-    margin = 0.01 + 0.01 * np.ptp(joined)  # equal values have bins of a width, too
-    axes.hist(joined, bins=np.linspace(joined.min() - margin, joined.max() + margin, 30).tolist(), alpha=0.5, **style)
+def _histograms(axes: Axes, groups: Mapping[str, Sequence[Sequence[float]]]) -> None:
+    """Draw the shares of states of one or two groups, in the same bins."""
+    joined = {name: np.concatenate(values) for name, values in groups.items()}
+    everything = np.concatenate(list(joined.values()))
+    margin = 0.01 + 0.01 * np.ptp(everything)  # equal values have bins of a width, too
+    bins = np.linspace(everything.min() - margin, everything.max() + margin, 30).tolist()
+    for (name, values), colour in zip(joined.items(), (BONUS, OTHER), strict=False):
+        axes.hist(values, bins, weights=np.full(len(values), 1 / len(values)), alpha=0.5, color=colour, label=name)
 
 
 def draw_counts(axes: Axes, results: Results) -> None:
@@ -69,9 +73,8 @@ def draw_powers(title: str) -> Callable[[Axes, Results], None]:
 
 def draw_unseen(axes: Axes, results: Results) -> None:
     """Draw the distribution of the bonus over visited and unvisited states."""
-    for colour, key in ((BONUS, "seen"), (OTHER, "unseen")):
-        _histogram(axes, [result["data"][key] for result in results], color=colour, label=key, density=True)
-    decorate(axes, "bonus B", "density of states", "unseen")
+    _histograms(axes, {key: [result["data"][key] for result in results] for key in ("seen", "unseen")})
+    decorate(axes, "bonus B", "share of states", "unseen")
     axes.legend(loc="upper right", fontsize=7, frameon=False)
 
 
@@ -93,7 +96,7 @@ def draw_memory(axes: Axes, results: Results) -> None:
         axes.axhline(result["data"]["truth"], color=TRUTH, linewidth=1, linestyle="--")
     axes.set_ylim(bottom=0)
     decorate(axes, "time (eighths)", "bonus B", "memory")
-    axes.legend(loc="upper right", fontsize=7, frameon=False)
+    axes.legend(loc="lower right", fontsize=7, frameon=False)
 
 
 def draw_order(axes: Axes, results: Results) -> None:
@@ -107,9 +110,9 @@ def draw_order(axes: Axes, results: Results) -> None:
 
 def draw_scale(axes: Axes, results: Results) -> None:
     """Draw the distribution of the factor between the bonus and the truth."""
-    _histogram(axes, [result["data"]["factors"] for result in results], color=BONUS)
+    _histograms(axes, {"all": [result["data"]["factors"] for result in results]})
     axes.axvline(1, color=TRUTH, linewidth=1, linestyle="--")
-    decorate(axes, "B sqrt(N)", "states", "scale")
+    decorate(axes, "B sqrt(N)", "share of states", "scale")
 
 
 def draw_cost(axes: Axes, results: Results) -> None:
