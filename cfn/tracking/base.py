@@ -150,7 +150,9 @@ def several(run: Run, **trackers: Any) -> Tracker:
 
     Args:
         run: Run to track.
-        **trackers: Each tracker by name, or its config.
+        wandb: Weights & Biases, with the keys of `tracker=wandb`.
+        tensorboard: TensorBoard, with the keys of `tracker=tensorboard`.
+        **trackers: Further trackers by name, or their configs.
     """
     built = [
         keys if isinstance(keys, Tracker) else schema.component(f"tracker.{name}", name, keys, ("run",)).build(run=run)

@@ -89,9 +89,8 @@ def write(root, run):
 def records_of(mix, root):
     for run in mix:
         write(root, run)
-    assert listing.as_text([listing.as_line(row) for row in listing.rows(find_runs([root])[0])]).count("\n") == len(
-        mix
-    ), "a line each, below the header"
+    listed = [listing.as_line(row) for row in listing.rows(find_runs([root])[0])]
+    assert listing.as_text(listed).count("\n") == len(mix), "a line each, below the header"
     (records, _), refusal = attempt(load_runs, [root], otherwise=([], []))
     assert not refusal or "no metrics" in refusal
     assume(records)
