@@ -43,6 +43,10 @@ def running():
     return {task.partition("_")[2] for task in tasks}
 
 
+def set_node(state):
+    subprocess.run(["scontrol", "update", "nodename=localhost", f"state={state}", "reason=test"], check=True)
+
+
 def test_preempted_requeued_out_of_time_and_killed_runs_end_as_if_untouched(command, tmp_path):
     keys = (*KEYS, "steps=2500", "seed=0,1,2,3")
     sweep = command("train", "-m", *SLURM, "hydra.launcher.timeout_min=60", "hydra.launcher.signal_delay_s=5", *keys)
@@ -91,11 +95,12 @@ def test_a_sweep_is_resumed_after_its_command_was_killed_and_its_node_was_down(c
     assert "0 to continue, 0 to start." in said
     assert "is queued already and is left alone." in said
 
-    subprocess.run(["scontrol", "update", "nodename=localhost", "state=down", "reason=test"], check=True)
-    waited(lambda: not running(), 60, "the node to be down")
-    subprocess.run(["scontrol", "update", "nodename=localhost", "state=resume"])  # it may have come back by itself
+    set_node("drain")  # or it would be back at once, before Slurm has cleaned up
+    set_node("down")
+    waited(lambda: not running() and not asked("pgrep", "slurmstepd"), 60, "the node to be down")
+    set_node("resume")
     waited(lambda: len(running()) == 2, 120, "the jobs to come back")
-    resumed = lambda: ["Resumed at step" in (f / "train.log").read_text() for f in folders(tmp_path).values()]  # noqa: E731
+    resumed = lambda: ["Resumed at step" in path.read_text() for path in tmp_path.rglob("train.log")]  # noqa: E731
     waited(lambda: any(resumed()), 120, "a resumed run")
 
     array = asked("squeue", "--noheader", "--format=%F").split()[0]
