@@ -16,7 +16,7 @@ from cfn.errors import UsageError
 WAITS = (0.1, 0.1)
 """Seconds between attempts: `cfn runs` holds a shared lock for a moment."""
 RESTARTED_WAITS = (*WAITS, *60 * (2.0,))
-"""The same for a job that Slurm has restarted: a file server may hold the lock of a failed node for a minute and more."""
+"""The same for a job that Slurm has restarted: a file server may hold the lock of a failed node for some time."""
 
 
 @contextlib.contextmanager

@@ -50,18 +50,18 @@ def set_node(state):
 def test_preempted_requeued_out_of_time_and_killed_runs_end_as_if_untouched(command, tmp_path):
     keys = (*KEYS, "steps=2500", "seed=0,1,2,3")
     sweep = command("train", "-m", *SLURM, "hydra.launcher.timeout_min=60", "hydra.launcher.signal_delay_s=5", *keys)
-    waited(lambda: sum(step(folder) > 100 for folder in folders(tmp_path).values()) == 2, 200, "two runs that train")
+    waited(lambda: sum(step(folder) > 100 for folder in folders(tmp_path).values()) == 2, 300, "two runs that train")
     array = asked("squeue", "--noheader", "--format=%F", "--partition=main").split()[0]
 
     urgent = command("sbatch", "--partition=urgent", "--wrap=sleep 2", "--output=/dev/null", "--mem=100")
     assert urgent.wait() == 0
-    waited(lambda: any("this job is preempted" in log for log in logs(tmp_path).values()), 60, "a preemption")
+    waited(lambda: any("this job is preempted" in log for log in logs(tmp_path).values()), 120, "a preemption")
 
-    waited(lambda: all(map(job_of, running())) and len(running()) == 2, 90, "two running jobs")
+    waited(lambda: all(map(job_of, running())) and len(running()) == 2, 180, "two running jobs")
     by_hand, killed = sorted(running())
     os.kill(job_of(killed), signal.SIGKILL)
     subprocess.run(["scontrol", "requeue", f"{array}_{by_hand}"], check=True)
-    waited(lambda: all(map(job_of, running())) and len(running()) == 2, 90, "two running jobs")
+    waited(lambda: all(map(job_of, running())) and len(running()) == 2, 180, "two running jobs")
 
     late = max(running())
     stops = logs(tmp_path)[late].count("SIGUSR2")
@@ -82,7 +82,7 @@ def test_preempted_requeued_out_of_time_and_killed_runs_end_as_if_untouched(comm
 
 def test_a_sweep_is_resumed_after_its_command_was_killed_and_its_node_was_down(command, tmp_path):
     sweep = command("train", "-m", *SLURM, *KEYS, "steps=4000", "seed=0,1,2")
-    waited(lambda: len(folders(tmp_path)) == 2 and all(map(step, folders(tmp_path).values())), 150, "two runs")
+    waited(lambda: len(folders(tmp_path)) == 2 and all(map(step, folders(tmp_path).values())), 300, "two runs")
     sweep.send_signal(signal.SIGINT)
     code, said = ended(sweep)
     assert code == 130
@@ -99,9 +99,9 @@ def test_a_sweep_is_resumed_after_its_command_was_killed_and_its_node_was_down(c
     set_node("down")
     waited(lambda: not running() and not asked("pgrep", "slurmstepd"), 60, "the node to be down")
     set_node("resume")
-    waited(lambda: len(running()) == 2, 120, "the jobs to come back")
+    waited(lambda: len(running()) == 2, 240, "the jobs to come back")
     resumed = lambda: ["Resumed at step" in path.read_text() for path in tmp_path.rglob("train.log")]  # noqa: E731
-    waited(lambda: any(resumed()), 120, "a resumed run")
+    waited(lambda: any(resumed()), 240, "a resumed run")
 
     array = asked("squeue", "--noheader", "--format=%F").split()[0]
     subprocess.run(["scancel", array], check=True)
@@ -125,11 +125,11 @@ def test_the_script_without_submitit_survives_its_time_limit_and_a_preemption(co
     submitted = command("sbatch", *limits, str(SCRIPT), "mine/seed=0", *KEYS, "steps=2500")
     assert submitted.wait() == 0
     folder = tmp_path / "mine" / "seed=0"
-    waited(lambda: folder.exists() and step(folder) > 300, 150, "a run that trains")
+    waited(lambda: folder.exists() and step(folder) > 300, 300, "a run that trains")
     urgent = command("sbatch", "--partition=urgent", "--exclusive", "--wrap=sleep 2", "--output=/dev/null", "--mem=100")
     assert urgent.wait() == 0
-    waited(lambda: (folder / "train.log").read_text().count("Resumed at step") >= 1, 90, "a resumed run")
-    waited(lambda: step(folder) == 2500 and not asked("squeue", "--noheader"), 200, "the end of the run")
+    waited(lambda: (folder / "train.log").read_text().count("Resumed at step") >= 1, 240, "a resumed run")
+    waited(lambda: step(folder) == 2500 and not asked("squeue", "--noheader"), 400, "the end of the run")
     whole = command("train", *KEYS, "steps=2500", "hydra.run.dir=whole")
     assert ended(whole)[0] == 0
     assert rows(folder) == rows(tmp_path / "whole")
