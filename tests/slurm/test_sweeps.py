@@ -122,18 +122,18 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "slurm_run.sh"
 
 def test_the_script_without_submitit_survives_its_time_limit_and_a_preemption(command, tmp_path):
     limits = ("--time=1", "--signal=USR1@5", "--cpus-per-task=1", "--output=log.txt", "--mem=1000")
-    submitted = command("sbatch", *limits, str(SCRIPT), "mine/seed=0", *KEYS, "steps=2500")
+    submitted = command("sbatch", *limits, str(SCRIPT), "mine/seed=0", *KEYS, "steps=1500")
     assert submitted.wait() == 0
     folder = tmp_path / "mine" / "seed=0"
     waited(lambda: folder.exists() and step(folder) > 300, 300, "a run that trains")
     urgent = command("sbatch", "--partition=urgent", "--exclusive", "--wrap=sleep 2", "--output=/dev/null", "--mem=100")
     assert urgent.wait() == 0
     waited(lambda: (folder / "train.log").read_text().count("Resumed at step") >= 1, 240, "a resumed run")
-    waited(lambda: step(folder) == 2500 and not asked("squeue", "--noheader"), 400, "the end of the run")
-    whole = command("train", *KEYS, "steps=2500", "hydra.run.dir=whole")
+    waited(lambda: step(folder) == 1500 and not asked("squeue", "--noheader"), 400, "the end of the run")
+    whole = command("train", *KEYS, "steps=1500", "hydra.run.dir=whole")
     assert ended(whole)[0] == 0
     assert rows(folder) == rows(tmp_path / "whole")
-    assert Checkpoints(folder / "checkpoints").latest().step == 2500
+    assert Checkpoints(folder / "checkpoints").latest().step == 1500
 
 
 @pytest.mark.parametrize(
