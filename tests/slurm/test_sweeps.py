@@ -90,7 +90,7 @@ def test_a_sweep_is_resumed_after_its_command_was_killed_and_its_node_was_down(c
     assert f"cfn resume outputs/sweeps/{record.stem} continues what is left" in said
     assert len(running()) == 2, "the jobs continue"
 
-    code, said = ended(command("resume", str(record), *SLURM))
+    code, said = ended(command("resume", str(record), *SLURM, "--trust", "patient"))
     assert code == 0, said
     assert "0 to continue, 0 to start." in said
     assert "is queued already and is left alone." in said
@@ -109,7 +109,7 @@ def test_a_sweep_is_resumed_after_its_command_was_killed_and_its_node_was_down(c
     listed = ended(command("runs"))[1]
     assert sum(listed.count(state) for state in ("stopped", "killed", "not started")) == 3
 
-    code, said = ended(command("resume", str(record), *SLURM))
+    code, said = ended(command("resume", str(record), *SLURM, "--trust", "patient"))
     assert code == 0, said
     assert "3 runs: 0 finished, " in said
     assert [rows(folder)[-1]["step"] for folder in folders(tmp_path).values()] == [4000] * 3
