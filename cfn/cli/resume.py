@@ -63,7 +63,7 @@ def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], tru
             raise UsageError(f"{shown} is a study, which is continued alone and as it is: cfn resume {shown}")
         train([*flags, "-m", *study_command(studies[0]), *of_hydra])
         return
-    lists = {"paths": [str(path.absolute()) for path in paths], "changes": changes, "trust": trusted}
+    lists = {"paths": [str(path) for path in paths], "changes": changes, "trust": trusted}
     asked = ",".join(f"{name}:[{','.join(map(quoted, values))}]" for name, values in lists.items())
     outputs = _outputs(paths[0])
     train([*flags, "-m", f"hydra.sweep.dir={quoted(outputs)}", f"hydra.sweeper.resume={{{asked}}}", *of_hydra])

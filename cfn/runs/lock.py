@@ -15,6 +15,8 @@ from cfn.errors import UsageError
 
 WAITS = (0.1, 0.1)
 """Seconds between attempts: `cfn runs` holds a shared lock for a moment."""
+RESTARTED_WAITS = (*WAITS, *60 * (2.0,))
+"""The same for a job that Slurm has restarted: a file server may hold the lock of a failed node for some time."""
 
 
 @contextlib.contextmanager
@@ -26,7 +28,8 @@ def hold(path: Path, name: str) -> Iterator[None]:
         name: Name of the run in the error message.
     """
     with path.open("a+") as file:
-        for wait in (*WAITS, None):
+        waits = RESTARTED_WAITS if os.environ.get("SLURM_RESTART_COUNT", "0") != "0" else WAITS
+        for wait in (*waits, None):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break

@@ -73,10 +73,10 @@ def command(slurm, tmp_path):
         process.log.close()
     for job in asked("squeue", "--noheader", "--format=%A").split():
         subprocess.run(["scancel", job])
-    waited(lambda: not asked("squeue", "--noheader"), 60, "an empty queue")
+    waited(lambda: not asked("squeue", "--noheader"), 120, "an empty queue")
 
 
-def ended(process, seconds=400):
+def ended(process, seconds=900):
     """Wait for a command; return its exit code and its output."""
     code = process.wait(timeout=seconds)
     process.log.seek(0)
