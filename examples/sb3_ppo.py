@@ -1,7 +1,7 @@
 """PPO of Stable-Baselines3 with a bonus, in a gridworld that a random walk does not solve.
 
-python examples/sb3_ppo.py              finds the goal
-python examples/sb3_ppo.py --bonus none   does not
+python examples/sb3_ppo.py
+python examples/sb3_ppo.py --bonus none   # for comparison
 """
 
 import torch
@@ -29,8 +29,7 @@ model = PPO(
     n_epochs=4,
     gamma=0.97,
     ent_coef=0.001,
-    # Without any reward, normalised advantages are the value network's errors at full size: the policy drifts, and
-    # may drift into the goal.
+    # Until the first reward, normalised advantages would be errors of the value network, scaled up.
     normalize_advantage=False,
     seed=args.seed,
 )
