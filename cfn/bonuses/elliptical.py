@@ -141,7 +141,14 @@ class RandomFeatures:
         if sparse.issparse(self._weights):
             if state["weights"].shape != self._weights.data.shape:
                 raise ValueError("the projection has the wrong size for bonus.features")
+            columns, outputs = state["columns"], self._weights.shape[1]
+            if columns.shape != self._weights.indices.shape or not ((columns >= 0) & (columns < outputs)).all():
+                raise ValueError("the projection reads outputs that do not exist")  # SciPy would not check them
             self._weights.data[:], self._weights.indices[:] = state["weights"], state["columns"]
         else:
+            if state["weights"].shape != self._weights.shape:
+                raise ValueError("the features have the wrong size for bonus.features")
             self._weights = state["weights"].copy()
+        if state["biases"].shape != self._biases.shape:
+            raise ValueError("the biases have the wrong size for bonus.features")
         self._biases = state["biases"].copy()
