@@ -49,8 +49,8 @@ class CoinReplay:
 
     By default the buffer is a ring that overwrites the oldest entry. Eviction by novelty overwrites the entry with the
     lowest priority of a few that are drawn at random. A state with many entries has little novelty, so it loses entries
-    until all states have about equally many: n states keep capacity / n entries each, however long ago their visits
-    were, where a ring forgets every state that was not visited lately.
+    until all states have about equally many, however long ago their visits were, where a ring forgets every state that
+    was not visited lately. Priorities are as old as the last sampling of an entry, so the shares are not quite equal.
 
     Args:
         capacity: Maximum number of entries.
