@@ -1,7 +1,7 @@
 """DQN in one file, in the manner of CleanRL; the four lines that add a bonus are marked.
 
-python examples/cleanrl_dqn.py              finds the goal
-python examples/cleanrl_dqn.py --bonus none   does not
+python examples/cleanrl_dqn.py
+python examples/cleanrl_dqn.py --bonus none  # the baseline
 """
 
 import gymnasium as gym

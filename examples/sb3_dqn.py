@@ -1,7 +1,7 @@
-"""DQN of Stable-Baselines3 with a bonus, in a gridworld that a random walk does not solve.
+"""DQN of Stable-Baselines3 with a bonus, in a gridworld that a uniformly random walk does not solve.
 
 python examples/sb3_dqn.py
-python examples/sb3_dqn.py --bonus none   # for comparison
+python examples/sb3_dqn.py --bonus none  # the baseline
 """
 
 import torch

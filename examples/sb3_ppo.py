@@ -1,7 +1,7 @@
-"""PPO of Stable-Baselines3 with a bonus, in a gridworld that a random walk does not solve.
+"""PPO of Stable-Baselines3 with a bonus, in a gridworld that a uniformly random walk does not solve.
 
 python examples/sb3_ppo.py
-python examples/sb3_ppo.py --bonus none   # for comparison
+python examples/sb3_ppo.py --bonus none  # the baseline
 """
 
 import torch
