@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from cfn import seeding
 from cfn.bonuses import flips as coin_flips
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.coin_flip_network import RandomPrior, coin_flip_net
 from cfn.bonuses.coin_floor import CoinTally
 from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.rewards import normalized, require_finite
@@ -37,10 +38,6 @@ from cfn.replay.coins import CoinBatch, CoinReplay, Eviction
 from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.types import Array, Metrics, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
-PRIOR_EPSILON = 1e-4
-"""Constant added to the variance of the prior's outputs before division."""
-PRIOR_INITIAL_VARIANCE = 0.002
-"""Variance of the prior's outputs before the first observation."""
 MEMORIES = ("replay", "batches")
 """Parts that only learning needs: a bonus that is only asked for its novelty is loaded without them."""
 
@@ -131,20 +128,18 @@ class CoinFlipBonus(Bonus):
             torch.manual_seed(seed)
             made = [coin_flip_net(observation_space, outputs, channels, hidden) for _ in range(1 + prior)]
         self._net = made[0].to(self._device)
-        self._prior = made[1].to(self._device) if prior else None
         self._optimizer = RMSProp(self._net.parameters(), lr)
         self._step: Callable[..., tuple[Tensor, Tensor]] = self._learn
         self._padded: Callable[[Array], Array] = _unpadded
         self._rng = seeding.generator(seed, "coins")
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
-        store.keep_features(outputs if prior else 0)
+        self._prior = RandomPrior(made[1] if prior else None, outputs, store, self._device)
         coins = coin_flips.are_coins(flips)
         self._replay = CoinReplay(
             capacity, d, store, coins, prioritize, alpha, owned, eviction, self._rng, self._actions
         )
         self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
-        self._prior_stats = RunningStats((outputs,), PRIOR_INITIAL_VARIANCE)
         self._bonus_stats = RunningStats()
         self._tally = CoinTally(d)
 
@@ -158,9 +153,8 @@ class CoinFlipBonus(Bonus):
         observations = self._check(observations)
         require_finite(observations)
         actions = self._taken(visits, len(observations))
-        frames = self._replay.frames
-        slots = np.array([frames.put(observation) for observation in observations], np.int32)
-        features = frames.features[slots] = self._with_prior(observations, frames.features[slots])
+        slots = np.array([self._replay.frames.put(observation) for observation in observations], np.int32)
+        features = self._prior.store(observations, slots)
         rewards, predictions = np.zeros(len(observations)), np.zeros((len(observations), self._d), np.float32)
         if self._begun:
             with torch.inference_mode():
@@ -168,8 +162,7 @@ class CoinFlipBonus(Bonus):
             predictions = output.float().cpu().numpy()
             novelty = _root_mean_square(output)
             rewards = self.scale * (normalized(novelty, self._bonus_stats) if self.normalize else novelty)
-            if self._prior is not None:
-                self._prior_stats.update(features)
+            self._prior.count(features)
         flips = coin_flips.draw(self._flips, self._rng, predictions)
         self._replay.add(slots, flips, actions)
         if visits is not None and (states := visits.pairs if self.counts_actions else visits.states) is not None:
@@ -187,7 +180,7 @@ class CoinFlipBonus(Bonus):
         observations = self._check(observations)
         if not self._begun:
             return np.zeros(len(observations), np.float32)
-        features = self._prior_features(observations)
+        features = self._prior.features(observations)
         if not self.counts_actions:
             return _root_mean_square(self._f(observations, features))
         if states is not None:
@@ -205,7 +198,7 @@ class CoinFlipBonus(Bonus):
         if not self._begun:
             return {}
         batch = self._batches.take()
-        prior, actions = self._normalized_prior(batch.features), batch.slots % self._actions
+        prior, actions = self._prior.normalized(batch.features), batch.slots % self._actions
         arrays = (batch.frames, prior, actions.astype(np.int64), batch.mean_flips, batch.repeats)
         square = torch.tensor(batch.flips_square, dtype=torch.float32)
         self._optimizer.prepare()
@@ -256,9 +249,9 @@ class CoinFlipBonus(Bonus):
     def state_dict(self) -> dict[str, Any]:
         return {
             "net": self._net.state_dict(),
-            "prior": self._prior.state_dict() if self._prior else {},
+            "prior": self._prior.net.state_dict() if self._prior.net else {},
             "optimizer": self._optimizer.state_dict(),
-            "prior_moments": self._prior_stats.state_dict(),
+            "prior_moments": self._prior.stats.state_dict(),
             "bonus_moments": self._bonus_stats.state_dict(),
             "rng": self._rng.bit_generator.state,
             "begun": self._begun,
@@ -268,10 +261,10 @@ class CoinFlipBonus(Bonus):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._net.load_state_dict(state["net"])
-        if self._prior:
-            self._prior.load_state_dict(state["prior"])
+        if self._prior.net:
+            self._prior.net.load_state_dict(state["prior"])
         load_optimizer(self._optimizer, state["optimizer"])
-        self._prior_stats.load_state_dict(state["prior_moments"])
+        self._prior.stats.load_state_dict(state["prior_moments"])
         self._bonus_stats.load_state_dict(state["bonus_moments"])
         self._rng.bit_generator.state = state["rng"]
         self._begun = state["begun"]
@@ -283,7 +276,7 @@ class CoinFlipBonus(Bonus):
     def _f(self, observations: Array, features: Array, actions: Array | None = None) -> Tensor:
         """Return f(s), or f(s, a): the trained network plus the normalised prior, whose raw output is `features`."""
         output: Tensor = self._net(networks.to_tensor(observations, self._device))
-        output = output + networks.send_array(self._normalized_prior(features), self._device)
+        output = output + networks.send_array(self._prior.normalized(features), self._device)
         if not self.counts_actions:
             return output
         return self._of_actions(output, networks.send_array(np.asarray(actions, np.int64), self._device))
@@ -298,48 +291,6 @@ class CoinFlipBonus(Bonus):
             return np.zeros(rows, np.int64)
         (actions,) = (visits or Visits()).require("cfn", "actions")
         return np.asarray(actions, np.int64)
-
-    def _normalized_prior(self, features: Array) -> Array:
-        """Return the prior's normalised output; zeros of one column, which add nothing, if there is no prior."""
-        if self._prior is None:
-            return np.zeros((len(features), 1), np.float32)
-        stats = self._prior_stats
-        prior: Array = (features - stats.mean) / np.sqrt(stats.variance + PRIOR_EPSILON)
-        return prior.astype(features.dtype)
-
-    def _prior_features(self, observations: Array) -> Array:
-        """Return the prior's raw output, from the frame store where it is known."""
-        frames = self._replay.frames
-        features = np.full((len(observations), frames.features.shape[1]), np.nan, np.float32)
-        if self._prior is not None:
-            for i, observation in enumerate(observations):
-                if (slot := frames.find(observation)) is not None:
-                    features[i] = frames.features[slot]
-        return self._with_prior(observations, features)
-
-    @torch.inference_mode()
-    def _with_prior(self, observations: Array, features: Array) -> Array:
-        """Compute the prior's raw output where `features` are NaN, for frames that are new to the frame store."""
-        if self._prior is not None and (new := np.isnan(features[:, 0])).any():
-            features[new] = self._prior(networks.to_tensor(observations[new], self._device)).cpu().numpy()
-        return features
-
-
-def coin_flip_net(
-    space: gym.Space[object],
-    outputs: int,
-    channels: Sequence[int] = networks.CHANNELS,
-    hidden: Sequence[int] = networks.HIDDEN,
-) -> nn.Module:
-    """Return a network for the trained part or the prior: convolutions or hidden layers, then a linear layer."""
-    if shape := networks.image_shape(space):
-        body, size = networks.convolutions(shape, channels)
-        net = nn.Sequential(body, nn.Linear(size, outputs))
-    elif length := networks.vector_size(space):
-        net = networks.perceptron(length, *hidden, outputs)
-    else:
-        raise networks.unsupported(space)
-    return networks.orthogonal(net).to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def _number_of_actions(space: gym.Space[Any] | None) -> int:

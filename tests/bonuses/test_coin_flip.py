@@ -9,7 +9,8 @@ import torch
 from looks import IMAGES, KINDS, VECTORS, image, vector
 
 from cfn.bonuses import coin_flip
-from cfn.bonuses.coin_flip import PRIOR_EPSILON, CoinFlipBonus
+from cfn.bonuses.coin_flip import CoinFlipBonus
+from cfn.bonuses.coin_flip_network import PRIOR_EPSILON
 from cfn.bonuses.visits import Visits
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import networks
@@ -32,9 +33,9 @@ def trained(space, look, visits=200, distinct=12, updates=30, num_envs=1, **keys
 def plain_f(bonus, observations):
     """f(s) as the paper writes it: both networks run, the prior normalised."""
     inputs = networks.to_tensor(observations, torch.device("cpu"))
-    stats = bonus._prior_stats
+    stats = bonus._prior.stats
     with torch.no_grad():
-        prior = bonus._prior(inputs)
+        prior = bonus._prior.net(inputs)
     mean, variance = (torch.tensor(a, dtype=torch.float32) for a in (stats.mean, stats.variance))
     return bonus._net(inputs) + (prior - mean) / (variance + PRIOR_EPSILON).sqrt()
 
@@ -54,10 +55,10 @@ def test_an_update_equals_the_plain_version(space, look, monkeypatch):
 
     monkeypatch.setattr(coin_flip, "descend", record)
     frames = bonus._replay.frames
-    for net in (bonus._net, bonus._prior):
+    for net in (bonus._net, bonus._prior.net):
         net.double()
     frames.features = (
-        bonus._prior(networks.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
+        bonus._prior.net(networks.to_tensor(frames[np.arange(frames._slots)], torch.device("cpu"))).detach().numpy()
     )
     batch = bonus._replay.sample(bonus._batch_size, np.random.default_rng(5))
     assert len(batch.slots) < bonus._batch_size, "there are duplicates to fold"
@@ -122,12 +123,12 @@ def test_before_min_size_there_is_no_bonus_and_no_learning():
     bonus = CoinFlipBonus(IMAGES, **SMALL)
     for n in range(20):
         assert bonus.observe(image(n)[None]).tolist() == [0.0]
-        assert bonus._prior_stats.count == 1
+        assert bonus._prior.stats.count == 1
         assert bonus.update() == {} or n == 19
         assert (bonus.novelty(image(n)[None])[0] > 0) == (n == 19), "what is asked is what would be paid"
     assert bonus.observe(image(21)[None])[0] > 0
     assert bonus.update()["bonus/loss"] > 0
-    assert bonus._prior_stats.count == 2
+    assert bonus._prior.stats.count == 2
 
 
 def test_learning_begins_with_a_visit_and_not_with_a_question():
@@ -191,7 +192,7 @@ def test_balanced_coins_are_orthogonal_to_what_the_network_answers(space, look):
     for n in range(40):
         state = look(n % 12)[None]
         with torch.inference_mode():
-            answer = bonus._f(state, bonus._prior_features(state)).numpy()[0]
+            answer = bonus._f(state, bonus._prior.features(state)).numpy()[0]
         bonus.observe(state)
         coins = bonus._replay.flips(np.array([(bonus._replay._added - 1) % SMALL["capacity"]]))[0]
         overlaps.append(float(coins @ answer) / np.linalg.norm(answer))

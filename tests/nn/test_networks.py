@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from cfn.bonuses.coin_flip import coin_flip_net
+from cfn.bonuses.coin_flip_network import coin_flip_net
 from cfn.errors import UsageError
 from cfn.nn import networks
 
