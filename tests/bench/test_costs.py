@@ -13,6 +13,8 @@ from cfn.config import CONF
 FILL = {"gridworld": 20_000, "taxi": 20_000, "montezuma": 3_000}
 """Random steps before the coin-flip network learns: how many frames of a batch are the same decides its speed."""
 FEW, WARM_UP = 1_100, 8
+LEARNERS = ("rainbow", "sac", "cfn", "rnd")
+"""Agents and bonuses that report a loss."""
 SMALL = {
     "cfn": ["bonus.batch_size=4"],
     "rainbow": ["agent.batch_size=2"],
@@ -46,7 +48,7 @@ def measured(folder, experiment, cell, bench):
     while (taken := time.perf_counter() - start) < bench.size(10, 0.01):
         go_on(WARM_UP)
         steps += WARM_UP
-    losses = {f"{group}/loss" for group in ("agent", "bonus") if cell[group] not in ("random", "none")}
+    losses = {f"{group}/loss" for group in ("agent", "bonus") if cell[group] in LEARNERS}
     assert set(rows(folder)[-1]) >= losses, "it was learning"
     return steps / taken
 

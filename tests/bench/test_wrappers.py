@@ -1,15 +1,12 @@
-"""What a wrapper costs beside the environments and the bonus."""
+"""Cost of a wrapper beside the environments and the bonus."""
 
 import gymnasium as gym
 import numpy as np
-import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from measuring import steps_per_second, told
 
 from cfn import BonusVectorWrapper, make_bonus
-
-pytestmark = pytest.mark.bench
 
 
 def cart_poles():
@@ -50,8 +47,9 @@ def wrapped():
     return run
 
 
-def test_a_wrapper_takes_at_most_a_twentieth_of_a_step():
+def test_a_wrapper_takes_at_most_a_twentieth_of_a_step(bench):
     torch.set_num_threads(1)
-    rates = steps_per_second({"plain": plain(), "wrapped": wrapped()}, steps=100, repeats=15, warm_up=60)
-    print(f"steps of 4 environments per second: {told(rates)}")
-    assert rates["wrapped"] > 0.95 * rates["plain"]
+    runs, sizes = {"plain": plain(), "wrapped": wrapped()}, bench.size((100, 15, 60), (2, 1, 30))
+    rates = steps_per_second(runs, *sizes)
+    bench.report(f"steps of 4 environments per second: {told(rates)}", **rates)
+    bench.require(rates["wrapped"] > 0.95 * rates["plain"])
