@@ -39,7 +39,7 @@ SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150
         ),
         (["bonus.alpha=2"], "bonus.alpha=2: should be less than or equal to 1"),
         (["bonus.capacity=50"], "bonus.capacity: 50 states cannot fill a batch"),
-        (["bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'gaussian' or 'zero'"),
+        (["bonus.flips=dice"], "bonus.flips=dice: should be 'rademacher', 'balanced', 'gaussian' or 'zero'"),
         (["bonus=pixelcnn", "env=gym", "env.id=CartPole-v1"], "use bonus=cfn or bonus=rnd"),
         (["env=gym", "env.id=Pendulum-v1", "agent=rainbow"], "use agent=sac"),
         (["env=fetch_push", "env.mode=odd"], "env.mode=odd: should be 'default', 'easy', 'medium' or 'hard'"),

@@ -20,6 +20,7 @@ from cfn.runs.folder import Run
 from cfn.tracking import pictures
 from cfn.tracking.base import Tracker
 from cfn.training.loop import Training
+from cfn.training.signals import StoppedError
 
 PAIRS = {
     f"{name}-{bonus[0].removeprefix('bonus=')}": (*env, *bonus)
@@ -283,6 +284,7 @@ def test_an_environment_that_cannot_be_brought_back_is_warned_of(tmp_path, monke
 
 
 def test_a_run_with_a_signal_in_its_last_step_is_finished(tmp_path, monkeypatch):
+    """The signal still ends the command, so that a sweep does not go on to its next run."""
     run, training = claimed(tmp_path, *GRID, "bonus=none", "steps=40", "eval.every=20", "checkpoint.every=20")
 
     class StopsTheLastStep(Tracker):
@@ -290,7 +292,8 @@ def test_a_run_with_a_signal_in_its_last_step_is_finished(tmp_path, monkeypatch)
             if step == 40:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-    training.run(run, lambda run, mirror: StopsTheLastStep(run))
+    with pytest.raises(StoppedError):
+        training.run(run, lambda run, mirror: StopsTheLastStep(run))
     assert run.recorded_state == "finished"
 
 
