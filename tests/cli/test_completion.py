@@ -7,12 +7,12 @@ import pytest
 from command import CFN
 
 LINES = {
-    "cfn ": {"train", "exam", "resume", "eval", "plot", "compare", "runs", "report"},
+    "cfn ": {"train", "exam", "resume", "eval", "plot", "compare", "runs", "bench", "report"},
     "cfn tr": {"train"},
     "cfn r": {"resume", "runs", "report"},
     "cfn train env=g": {"env=gridworld", "env=gridworld_small", "env=gym"},
     "cfn train env.s": {"env.size="},
-    "cfn train -m bonus=": {f"bonus={name}" for name in ("none", "count", "cfn", "elliptical", "rnd", "pixelcnn")},
+    "cfn train -m bonus=c": {"bonus=cfn", "bonus=count", "bonus=cts"},
     "cfn train env=gridworld ste": {"steps="},
     "cfn plot out": set(),
     "cfn eval out": set(),

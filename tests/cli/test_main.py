@@ -13,7 +13,7 @@ def test_alone_or_with_a_wrong_word_it_names_the_commands(call):
         assert "cfn train [key=value ...]" in done.stdout + done.stderr
     done = call("trian")
     assert done.returncode == 2
-    commands = "train, exam, resume, eval, plot, compare, runs, report"
+    commands = "train, exam, resume, eval, plot, compare, runs, bench, report"
     sentence = f"there is no command 'trian': choose from {commands} (see cfn --help)"
     assert done.stderr == f"cfn: {sentence}\n"
 
