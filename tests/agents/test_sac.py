@@ -73,7 +73,7 @@ def test_targets_equal_a_plain_loop():
     temperature = torch.tensor(0.3)
     noise = torch.randn((50, 2), generator=torch.Generator().set_state(agent._noise_rng.get_state()))
     states, rewards, discounts = map(torch.from_numpy, (batch.next_states, batch.rewards, batch.discounts))
-    targets = agent._targets(states, rewards, discounts, temperature)
+    targets = agent._targets(states, rewards, discounts, temperature, agent._noise(50))
     for i in range(50):
         with torch.no_grad():
             action, log_density = agent._actor.sample(states[[i]], noise[[i]])
@@ -114,7 +114,7 @@ def test_dopamines_target_by_hand():
     noise = torch.randn((3, 1), generator=torch.Generator().set_state(agent._noise_rng.get_state()))[:, 0].tolist()
     states, rewards, discounts = [[1.0, 0.5], [-2.0, -1.5], [3.0, 0.0]], [1.0, 0.5, -2.0], [0.9, 0.0, 0.5]
     tensors = (torch.tensor(column) for column in (states, rewards, discounts, 0.3))
-    targets, smaller = agent._targets(*tensors).tolist(), []
+    targets, smaller = agent._targets(*tensors, agent._noise(3)).tolist(), []
     for state, reward, discount, z, target in zip(states, rewards, discounts, noise, targets, strict=True):
         mean, log_std = one_neuron(actor_layers)(state)
         sample = math.tanh(mean + math.exp(log_std) * z)
@@ -193,7 +193,7 @@ def test_actor_and_critics_do_not_learn_each_others_lessons():
     batch = before._replay.sample(16, before._sample_rng)
     states, after = map(torch.from_numpy, (batch.states, batch.next_states))
     actions, rewards, discounts = map(torch.from_numpy, (batch.actions, batch.rewards, batch.discounts))
-    target = before._targets(after, rewards, discounts, torch.ones(()))
+    target = before._targets(after, rewards, discounts, torch.ones(()), before._noise(16))
     loss = (before._critic(states, actions) - target).square().mean(dim=1).sum()
     loss.backward()
     for ours, plain in zip(agent._critic.parameters(), before._critic.parameters(), strict=True):
