@@ -16,7 +16,7 @@ KINDS = {
     "episode": "remembers one episode",
     "combination": "is itself made of bonuses",
 }
-"""What to say of a bonus, by its kind."""
+"""Words for each kind of bonus in error messages."""
 
 
 class Combination(Bonus):

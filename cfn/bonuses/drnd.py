@@ -11,7 +11,7 @@ ideal predictor: 0.66, 0.46, 0.30 and 0.18 instead of 1, 0.5, 0.25 and 0.1 after
 `statistic: pooled` is sqrt(sum (f - mu)^2 / sum (B2 - mu^2)) over all outputs. `novelty` always is the pooled one.
 
 Departures: the drawn targets are kept with their visits in a replay buffer, from which the predictor learns (the
-published code draws anew for each minibatch of a rollout); both terms are averages over outputs (sums in the online
+published code redraws for each minibatch of a rollout); both terms are averages over outputs (sums in the online
 code); the bonus is divided by its own running standard deviation, not by that of its discounted sum.
 """
 

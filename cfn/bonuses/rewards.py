@@ -1,4 +1,4 @@
-"""What bonuses do with observations and novelty on the way to rewards."""
+"""From observations and novelty to rewards: steps that several bonuses share."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a question receives and what it returns."""
+"""The input and the result of a question."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

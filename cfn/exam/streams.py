@@ -101,7 +101,7 @@ def cells(name: str, visits: Sequence[int], noise: float = 0.0) -> Stream:
     Args:
         name: Name in reports.
         visits: Visited cells, in order.
-        noise: Share of the image, at its bottom, whose pixels are drawn anew at every visit ("noisy TV"). Cells lie
+        noise: Share of the image, at its bottom, whose pixels are random at every visit ("noisy TV"). Cells lie
             above it: there are `cells_without_noise` of them.
     """
     side = PIXELS // GRID

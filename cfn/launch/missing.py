@@ -1,4 +1,4 @@
-"""What `hydra/launcher=slurm` does where its packages are not installed: it says so."""
+"""A launcher in place of `hydra/launcher=slurm` where its packages are missing: it raises an error that names them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What all wrappers share: a bonus that pays for the steps of several environments and learns at its own period."""
+"""The core of all wrappers: a bonus that pays for the steps of several environments and learns at its own period."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What checkpoints cost: a Montezuma run of 100,000 entries, saved and resumed."""
+"""Cost of checkpoints: a Montezuma run of 100,000 entries, saved and resumed."""
 
 import subprocess
 import time

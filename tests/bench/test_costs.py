@@ -1,4 +1,4 @@
-"""What the paper's experiments cost on this machine: each method's loop is timed at full size, and multiplied out."""
+"""Cost of the paper's experiments on this machine: each method's loop is timed at full size, and multiplied out."""
 
 import time
 

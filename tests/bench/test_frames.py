@@ -1,4 +1,4 @@
-"""What the compressed frame store costs, in bytes and in time, on real frames of Montezuma's Revenge."""
+"""Cost of the compressed frame store, in bytes and in time, on real frames of Montezuma's Revenge."""
 
 import itertools
 import statistics

@@ -50,14 +50,14 @@ def test_the_newest_is_found_and_the_oldest_are_removed(tmp_path):
 
 def test_no_chunk_stays_that_is_not_needed(tmp_path):
     for step in range(0, 100, 10):
-        Checkpoints(tmp_path, keep=1).save(step, parts(step))  # each time anew, as after a resume
+        Checkpoints(tmp_path, keep=1).save(step, parts(step))  # a new instance each time, as after a resume
     needed = 1 + -(-590 * 8 // 1000) + -(-300 * 8 // 1000) - 1
     assert len(list((tmp_path / "chunks").iterdir())) <= needed + 1
     assert whole(Checkpoints(tmp_path).latest())
 
 
 class Killed(BaseException):
-    """What nobody catches, as nobody catches SIGKILL."""
+    """Stands for SIGKILL: no code catches it."""
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["between files", "in a file"])

@@ -1,4 +1,4 @@
-"""What users get: a wheel that works by itself, in an empty folder."""
+"""The wheel that users install works by itself, in an empty folder."""
 
 import os
 import subprocess

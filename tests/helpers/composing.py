@@ -8,7 +8,7 @@ from cfn.launch.parts import choosing_parts
 
 
 def composed(*overrides):
-    """What `cfn train` with these overrides would run, checked, and Hydra's own part of it."""
+    """Compose and check the config that `cfn train` would run with these overrides; return it and Hydra's own part."""
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", overrides=choosing_parts(overrides, [CONF]), return_hydra_config=True)
     choices = config.hydra.runtime.choices

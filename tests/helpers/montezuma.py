@@ -26,7 +26,7 @@ def played():
 
 
 def buffer_bytes(steps):
-    """What this process grows by for so many entries, and how many frames were distinct; none of them has changed.
+    """Return the growth of this process for a number of entries, and the number of distinct frames; check every frame.
 
     Frame, coins, cached prior, priority, counts and index together.
     """

@@ -1,4 +1,4 @@
-"""What every MuJoCo task must do, whichever it is."""
+"""Checks that every MuJoCo task must pass."""
 
 import contextlib
 

@@ -43,7 +43,7 @@ def assert_resumes(make, space, steps=30, more=20, num_envs=2):
 
 
 def assert_asking_changes_nothing(one, other, space, num_envs=2):
-    """Of two equal bonuses, one is asked for its novelty at every step."""
+    """Walk with two equal bonuses, one of which is asked for its novelty at every step."""
     for observations, visits in walk(space, 25, num_envs):
         one.novelty(observations, visits.states)
         assert one.observe(observations, visits).tolist() == other.observe(observations, visits).tolist()

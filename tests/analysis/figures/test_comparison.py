@@ -1,4 +1,4 @@
-"""What `cfn plot` draws of any runs."""
+"""The pictures that `cfn plot` draws of any runs."""
 
 import matplotlib.image
 import numpy as np
