@@ -1,8 +1,8 @@
 """Numbers that describe answers: errors against 1 / sqrt(N), exponents, separation, factors."""
 
 import numpy as np
-from scipy import stats
 
+from cfn.training.visit_counts import spearman
 from cfn.types import Array
 
 TINY = 1e-12
@@ -19,7 +19,7 @@ def errors(bonus: Array, counts: Array) -> dict[str, float]:
     return {
         "mse": float(np.mean((bonus - true) ** 2)),
         "slope": float(centred @ bonus / (centred @ centred)) if np.ptp(true) > 0 else 0.0,
-        "spearman": float(stats.spearmanr(bonus, true).statistic) if varies else 0.0,
+        "spearman": spearman(bonus, true) if varies else 0.0,
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cfn.training.visit_counts import VisitCounts, arrival_error, bonus_errors
+from cfn.training.visit_counts import VisitCounts, arrival_error, bonus_errors, spearman
 
 SPACE = gym.spaces.Box(0, 255, (2,), np.uint8)
 STATES = st.tuples(st.integers(0, 5), st.integers(-3, 3))
@@ -162,3 +162,10 @@ def test_pairs_are_counted_by_action_and_seen_by_state():
     assert truth.states == [(0, 1), (0, 2), (3, 1)]
     assert truth.counts.tolist() == [2, 1, 1]
     assert truth.seen == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1)), min_size=2, max_size=60))
+def test_the_rank_correlation_is_that_of_scipy(pairs):
+    first, second = np.array(pairs, np.float64).T
+    if np.ptp(first) > 0 and np.ptp(second) > 0:
+        assert spearman(first, second) == stats.spearmanr(first, second).statistic
