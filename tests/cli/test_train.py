@@ -142,10 +142,10 @@ def test_any_gymnasium_environment_trains(call, run_folders):
 
 @pytest.mark.thorough
 def test_continuous_actions_train_with_a_bonus(call, run_folders):
-    short = ("steps=400", "eval.every=200", "eval.episodes=1", "agent.min_size=100", "bonus.min_size=100")
+    short = ("steps=400", "eval.every=400", "eval.episodes=1", "agent.min_size=200", "bonus.min_size=200")
     done = call(
         "train", "env=gym", "env.id=Pendulum-v1", "env.bin=0.5", "agent=sac", "bonus=cfn", "tracker=none",
-        "num_envs=2", "bonus.batch_size=64", *short,
+        "num_envs=2", "agent.batch_size=32", "agent.hidden=[16]", "bonus.batch_size=64", *short,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
@@ -171,6 +171,7 @@ def test_a_learning_bonus_is_held_against_the_truth(call, run_folders, bonus):
 @pytest.mark.parametrize("own", [["frame_stack=3", "num_envs=2"], ["agent.noisy=true", "agent.dueling=true"]])
 def test_rainbow_trains_and_gives_the_same_run(call, tmp_path, own):
     keys = ["agent=rainbow", "agent.min_size=50", "bonus=cfn", "bonus.batch_size=32", "bonus.min_size=50", *own]
+    keys += ["agent.channels=[4,8,8]", "agent.hidden=[16]", "bonus.channels=[4,8,8]", "steps=200", "eval.every=100"]
     for folder in "ab":
         done = call("train", *SMALL, *keys, f"hydra.run.dir={folder}", "threads=1")
         assert done.returncode == 0, done.stderr

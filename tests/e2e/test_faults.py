@@ -83,14 +83,14 @@ def test_a_signal_makes_it_save_and_stop(tmp_path, name):
     assert Checkpoints(tmp_path / "checkpoints").latest().step == end["steps"], "not a step is lost"
 
 
-def test_a_second_process_is_refused(cfn, tmp_path):
+def test_a_second_process_is_refused(call, tmp_path):
     folder = tmp_path / "run"
     process = started(folder)
     try:
-        done = cfn("resume", str(folder))
+        done = call("resume", folder)
         assert done.returncode == 1
         assert f"is already running, in process {process.pid} on " in done.stderr
-        done = cfn("train", *ENDLESS, f"hydra.run.dir={folder}")
+        done = call("train", *ENDLESS, f"hydra.run.dir={folder}")
         assert done.returncode == 1
         assert "run holds an unfinished run (running): continue it with cfn resume " in done.stderr
     finally:

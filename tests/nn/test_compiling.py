@@ -11,7 +11,7 @@ from cfn.errors import UsageError
 from cfn.nn import compiling
 
 CPU = torch.device("cpu")
-SIZES = {"d": 4, "channels": (4, 4, 4), "capacity": 40, "min_size": 10, "batch_size": 3}
+SIZES = {"d": 4, "channels": (4, 4, 4), "capacity": 40, "min_size": 10, "batch_size": 2}
 NETWORKS = {**LEARNERS, "cfn": lambda: CoinFlipBonus(IMAGES, **SIZES), "rnd": lambda: RNDBonus(IMAGES)}
 
 
