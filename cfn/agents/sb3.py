@@ -167,7 +167,7 @@ class _OffPolicy:
         return True
 
     def begin(self, which: Array) -> None:
-        """Nothing is kept between steps."""
+        """Do nothing: this interface keeps nothing between steps."""
 
 
 class _OnPolicy:

@@ -276,7 +276,7 @@ def _own_failures(env: gym.Env[Any, Any]) -> int:
 
 
 def as_state(state: Any) -> State:
-    """Return a true state as a tuple of integers; raise `UsageError` if it is none."""
+    """Return a true state as a tuple of integers; raise `UsageError` if it cannot be converted."""
     if type(state) is tuple and all(type(n) is int and n.bit_length() < 64 for n in state):
         return state  # the common case: the conversion below takes several times as long
     try:

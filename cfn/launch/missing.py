@@ -14,8 +14,8 @@ class MissingLauncher(Launcher):
         raise UsageError("hydra/launcher=slurm needs further packages: pip install 'cfn-rl[slurm]'")
 
     def setup(self, **_: Any) -> None:
-        """Not reached."""
+        """Do nothing: the constructor raises an error."""
 
     def launch(self, *_: Any) -> list[Any]:
-        """Not reached."""
+        """Do nothing: the constructor raises an error."""
         return []
