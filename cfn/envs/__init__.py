@@ -1,6 +1,7 @@
-"""Environments; importing this package registers the Gymnasium ids `cfn/Gridworld-v0` and `cfn/Taxi-v0`."""
+"""Environments. Importing this package registers `cfn/DeepSea-v0`, `cfn/Gridworld-v0`, `cfn/Taxi-v0` with Gymnasium."""
 
 import gymnasium as gym
 
+gym.register("cfn/DeepSea-v0", entry_point="cfn.envs.deep_sea:DeepSea")
 gym.register("cfn/Gridworld-v0", entry_point="cfn.envs.gridworld:Gridworld")
 gym.register("cfn/Taxi-v0", entry_point="cfn.envs.taxi:Taxi")

@@ -1,16 +1,13 @@
 """Ant in a U-shaped maze (Section 4.4): gymnasium-robotics' maze with the values of D4RL (Fu et al., 2020)."""
 
-import tempfile
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 
-from cfn.envs.mujoco import SparseTask, register_tasks
+from cfn.envs.mujoco import SparseTask, private_temporary_folder, register_tasks
 from cfn.types import Array, Positive, PositiveFloat
 
 TORQUE = 30  # newton metres at action 1; Gymnasium's ant: 150
@@ -50,7 +47,7 @@ class AntMaze(SparseTask):
         render_mode: str | None = None,
     ) -> None:
         register_tasks()
-        with _private_temporary_folder() as folder:
+        with private_temporary_folder() as folder:
             env: Any = gym.make(
                 "AntMaze_UMaze-v5",
                 xml_file=str(_write_ant(folder)),
@@ -111,19 +108,3 @@ def _find(tree: "ElementTree.ElementTree[ElementTree.Element]", path: str) -> El
     if element is None:
         raise RuntimeError(f"Gymnasium's ant.xml has no element {path}: install an older version of gymnasium")
     return element
-
-
-@contextmanager
-def _private_temporary_folder() -> Iterator[Path]:
-    """Redirect all temporary files of this process to a new folder, and delete it at the end.
-
-    gymnasium-robotics writes the maze beside, not inside, the temporary folder that it deletes: without this, each
-    construction would leave a file behind.
-    """
-    before = tempfile.tempdir
-    with tempfile.TemporaryDirectory() as folder:
-        tempfile.tempdir = folder
-        try:
-            yield Path(folder)
-        finally:
-            tempfile.tempdir = before

@@ -6,9 +6,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from cfn.envs.checks import as_index
 from cfn.envs.spaces import Flattening, entry_at, is_countable, is_image, leaves, numeric_entries, numeric_entry
 from cfn.envs.true_states import counted
-from cfn.nn.networks import channels_first
+from cfn.nn.images import channels_first
 from cfn.types import Array
 
 
@@ -75,11 +76,11 @@ class _OneHot:
     """Function from an integer of a Discrete space to a one-hot vector."""
 
     def __init__(self, space: gym.spaces.Discrete) -> None:
-        self._size, self._start = int(space.n), int(space.start)
+        self._space, self._size, self._start = space, int(space.n), int(space.start)
 
     def __call__(self, number: Any) -> Array:
         vector = np.zeros(self._size, np.float32)
-        vector[number - self._start] = 1
+        vector[as_index(self._space, number) - self._start] = 1
         return vector
 
 

@@ -1,8 +1,9 @@
 """Atari games under the paper's protocol (Machado et al., 2018), with the true state of Montezuma's Revenge.
 
-Several games are stepped one after another. ale-py's `AtariVectorEnv` is up to twice as fast (1, 4 or 8 games on two
-cores), but it does not report the RAM, which holds the true state, and it resets episodes without seeds. There is
-little to gain: with the coin-flip bonus on a CPU, the games take 2% of the time of a run. `nox -s bench` measures both.
+Several games are stepped one after another, or by several processes (`env_workers`). ale-py's `AtariVectorEnv` is up to
+twice as fast (1, 4 or 8 games on two cores), but it does not report the RAM, which holds the true state, and it resets
+episodes without seeds. There is little to gain: with the coin-flip bonus on a CPU, the games take 2% of the time of a
+run. `nox -s bench` measures all three.
 """
 
 import difflib

@@ -1,19 +1,22 @@
-"""Base of the paper's MuJoCo tasks: sparse reward, termination on success, a step limit, and a position as true state.
+"""Base of the MuJoCo tasks: sparse reward, termination on success, a step limit, and a position as true state.
 
-The tasks run on gymnasium-robotics. The paper used D4RL, which cannot be imported on a current Python.
+The tasks run on gymnasium-robotics. The paper's used D4RL, which cannot be imported on a current Python.
 """
 
 import contextlib
 import io
 import logging
 import math
+import tempfile
 from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from cfn.envs.rendering import prepare_mujoco, render
+from cfn.envs.rendering import prepare_rendering, render
 from cfn.errors import UsageError, needs_extra
 from cfn.types import Array, State
 
@@ -25,7 +28,7 @@ UNSUPPORTED_FROM = (3, 12)
 
 def register_tasks() -> None:
     """Register gymnasium-robotics' ids; raise `UsageError` if the installed mujoco is not supported."""
-    prepare_mujoco()
+    prepare_rendering()
     with needs_extra("paper"):
         import mujoco  # mujoco and gymnasium_robotics are slow to import, and most environments do not need them
 
@@ -45,6 +48,22 @@ def log_warnings() -> None:
     import mujoco
 
     mujoco.set_mju_user_warning(lambda message: log.debug("MuJoCo: %s", message))
+
+
+@contextlib.contextmanager
+def private_temporary_folder() -> Iterator[Path]:
+    """Redirect all temporary files of this process to a new folder, and delete it at the end.
+
+    gymnasium-robotics writes the maze beside, not inside, the temporary folder that it deletes: without this, each
+    construction would leave a file behind.
+    """
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = before
 
 
 class SparseTask(gym.Env[Array, Array]):
@@ -80,6 +99,11 @@ class SparseTask(gym.Env[Array, Array]):
     def _parse(self, observation: Any, info: dict[str, Any]) -> tuple[Array, bool]:
         """Return the observation as an array, and whether the task is solved."""
 
+    def _simulate(self, action: Array) -> tuple[Array, bool]:
+        """Apply an action, and return the next observation and whether the task is solved."""
+        observation, _, _, _, info = self._env.step(action)
+        return self._parse(observation, info)
+
     @abstractmethod
     def _position(self, observation: Array) -> Array:
         """Return the position that the true state is made of."""
@@ -97,8 +121,7 @@ class SparseTask(gym.Env[Array, Array]):
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Apply an action."""
-        observation, _, _, _, info = self._env.step(action)
-        array, success = self._parse(observation, info)
+        array, success = self._simulate(action)
         self._steps += 1
         if self._unstable() or not np.isfinite(array).all():
             self.failures += 1

@@ -12,7 +12,8 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, parse_env_id
 
 from cfn.envs.mujoco import register_tasks
-from cfn.errors import BadValueError, UsageError, needs_extra
+from cfn.errors import FAULTS, BadValueError, UsageError, needs_extra, one_line
+from cfn.schema import import_problem
 
 
 class Package(NamedTuple):
@@ -22,11 +23,13 @@ class Package(NamedTuple):
         module: Module to import.
         pip: Argument of `pip install`.
         ids: Regular expression for the beginning of its ids.
+        function: Function of the module that registers the ids; empty: the import does.
     """
 
     module: str
     pip: str
     ids: str
+    function: str = ""
 
     @property
     def top(self) -> str:
@@ -42,6 +45,8 @@ PACKAGES = (
     ),
     Package("ale_py", "ale-py", r"ALE/|\w+NoFrameskip-v"),
     Package("minigrid", "minigrid", "MiniGrid-|BabyAI-"),
+    Package("minatar.gym", "MinAtar", "MinAtar/", "register_envs"),
+    Package("popgym", "popgym", "popgym-"),
     Package("miniworld", "miniworld", "MiniWorld-"),
     Package("minihack", "minihack", "MiniHack-"),
     Package("vizdoom.gymnasium_wrapper", "vizdoom", "Vizdoom"),
@@ -64,13 +69,18 @@ def find(id: str) -> EnvSpec:
         id: Gymnasium id; without a version, the newest. `module:id` imports the module first.
     """
     module, _, name = id.partition(":") if ":" in id else ("", "", id)
+    if not name.strip():
+        raise BadValueError("id", f"{id!r} names no environment: write an id of Gymnasium, such as env.id=CartPole-v1")
     if module:
         _import_module(id, module)
     package = None if module or name in gym.registry else _import_package(name)
     spec = gym.registry.get(name) or _newest_version(name)
     if spec is None:
-        if close := difflib.get_close_matches(name, gym.registry, n=5, cutoff=0.6):
+        close = [f"{module}:{other}" if module else other for other in _similar(name)]
+        if close:
             advice = f"did you mean {', '.join(close)}?"
+        elif module:
+            advice = f"the import of {module} does not register it: correct the id, or call gymnasium.register there"
         elif package:
             advice = f"the installed {package.top} does not register it: run pip install --upgrade {package.pip}"
         else:
@@ -91,10 +101,11 @@ def register_games() -> None:
 def _import_module(id: str, module: str) -> None:
     try:
         importlib.import_module(module)
-    except Exception as error:  # a user's module may raise anything
+    except FAULTS as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        reason = one_line(error) if missing else import_problem(error)
         hint = ": install it, or add its folder to PYTHONPATH" if missing else ""
-        raise BadValueError("id", f"{id}: {module} cannot be imported ({_reason(error)}){hint}") from error
+        raise BadValueError("id", f"{id}: {module} cannot be imported ({reason}){hint}") from error
 
 
 def _import_package(name: str) -> Package | None:
@@ -102,28 +113,38 @@ def _import_package(name: str) -> Package | None:
     package = next((package for package in PACKAGES if re.match(package.ids, name)), None)
     if package is None:
         return None
-    advice = f"run pip install {package.pip}"
     if find_spec(package.top) is None:
-        raise BadValueError("id", f"{name} needs the package {package.top}, which is not installed: {advice}")
+        raise BadValueError(
+            "id", f"{name} needs the package {package.top}, which is not installed: run pip install {package.pip}"
+        )
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # hides notices
-            _register(package.module)
+            _register(package)
     except UsageError:
         raise
-    except Exception as error:  # a package may raise anything
+    except FAULTS as error:
+        other = f"correct what `python -c 'import {package.module}'` reports"
+        advice = f"run pip install {package.pip}" if isinstance(error, ImportError) else other
         raise BadValueError(
-            "id", f"{name} needs the package {package.top}, which cannot be imported ({_reason(error)}): {advice}"
+            "id", f"{name} needs the package {package.top}, which cannot be imported ({one_line(error)}): {advice}"
         ) from error
     return package
 
 
-def _register(module: str) -> None:
-    if module == "gymnasium_robotics":
+def _register(package: Package) -> None:
+    if package.module == "gymnasium_robotics":
         register_tasks()
-    elif module == "ale_py":
+    elif package.module == "ale_py":
         register_games()
     else:
-        importlib.import_module(module)
+        module = importlib.import_module(package.module)
+        if package.function:
+            getattr(module, package.function)()
+
+
+def _similar(name: str) -> list[str]:
+    """Return up to five registered ids that resemble a name."""
+    return difflib.get_close_matches(name, gym.registry, n=5, cutoff=0.6)
 
 
 def _newest_version(name: str) -> EnvSpec | None:
@@ -134,7 +155,3 @@ def _newest_version(name: str) -> EnvSpec | None:
         return None
     newest = find_highest_version(namespace, base) if version is None else None
     return None if newest is None else gym.registry[get_env_id(namespace, base, newest)]
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.spaces.utils import flatten, flatten_space
 
+from cfn.envs.checks import checked_entry
 from cfn.errors import BadValueError, UsageError
 from cfn.types import Array
 
@@ -109,6 +110,6 @@ class Flattening(Numbers):
 
     def flatten(self, observation: Any) -> Array:
         """Return an observation as a vector."""
-        entries = tuple(entry_at(path, observation) for path in self._leaves)
+        entries = tuple(checked_entry(leaf, entry_at(path, observation)) for path, leaf in self._leaves.items())
         vector = np.asarray(flatten(self._joined, entries))
         return vector.astype(np.float32) if vector.dtype == np.uint8 else vector

@@ -1,3 +1,5 @@
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -225,8 +227,113 @@ def test_an_environment_that_cannot_be_brought_back_begins_a_new_episode(monkeyp
     assert ("Environment 1 could not be restored" in caplog.text) == lost
     after, _ = other.begin_episodes()
     if lost:
-        assert [env.steps for env in other._envs] == [0, 0]
+        assert [env.steps for env in other.copies.envs.values()] == [0, 0]
         assert not np.isin(after, before).any()
         assert other._episodes.tolist() == [2, 2]
     else:
         assert (after == before).all()
+
+
+class Careless(Seeds):
+    """Returns what Gymnasium accepts with a warning: lists as observations, and other kinds of rewards."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    answer, reward = [0.25, 1], 0.5
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return [0, 0.5], {}
+
+    def step(self, action):
+        return self.answer, self.reward, False, False, {}
+
+
+@pytest.mark.parametrize("reward", [0.5, np.float32(0.5), np.array(0.5), np.array([0.5])])
+def test_lists_and_rewards_of_one_number_are_taken_and_replayed(reward):
+    def make():
+        env = Careless()
+        env.reward = reward
+        return env
+
+    envs, resumed = EnvBatch(make, num_envs=2, seed=0), EnvBatch(make, num_envs=2, seed=0)
+    first, _ = envs.begin_episodes()
+    end = envs.step(np.zeros(2, int))
+    assert first.dtype == end.next_observations.dtype == np.float32
+    assert (first.tolist(), end.next_observations.tolist()) == ([[0, 0.5]] * 2, [[0.25, 1]] * 2)
+    assert end.rewards.tolist() == [0.5, 0.5]
+    resumed.load_state_dict(envs.state_dict())
+    assert not resumed.lost.any()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reward", "reason"),
+    [
+        ([0.0, 0.0, 0.0], 0.0, r"its observation has the shape \(3,\), and its observation space \(2,\)"),
+        ([0.0, np.nan], 0.0, "its observation holds NaN or infinity"),
+        ([0.0, 0.0], None, "its reward is None, and a reward is one number"),
+        ([0.0, 0.0], -1e39, r"its reward is -1e\+39"),
+    ],
+)
+def test_what_no_replay_buffer_can_hold_is_the_environments_fault(answer, reward, reason):
+    def make():
+        env = Careless()
+        env.answer, env.reward = answer, reward
+        return env
+
+    faults = []
+    envs = EnvBatch(make, 1, 0, faults.append)
+    envs.begin_episodes()
+    end = envs.step(np.zeros(1, int))
+    assert end.truncated.all()
+    with pytest.raises(BrokenEnvError, match=reason):
+        raise faults[0]
+
+
+@pytest.mark.parametrize("reward", [np.zeros(2), [1.0, 2.0]], ids=["array", "list"])
+def test_several_rewards_are_refused_at_once(reward):
+    """Resuming with a new instance of the environment could not help."""
+
+    def make():
+        env = Careless()
+        env.answer, env.reward = [0.0, 0.0], reward
+        return env
+
+    envs = EnvBatch(make, 1, 0)
+    envs.begin_episodes()
+    with pytest.raises(UsageError, match="a reward is one number: wrap the environment") as caught:
+        envs.step(np.zeros(1, int))
+    assert not isinstance(caught.value, BrokenEnvError)
+
+
+class Exiting(Seeds):
+    """Calls sys.exit in every step and when it is closed; its class also when it is created again."""
+
+    made = 0
+
+    def __init__(self, constructions=2):
+        type(self).made += 1
+        if type(self).made > constructions:
+            sys.exit("no more")
+
+    def step(self, action):
+        sys.exit("the simulator has gone")
+
+    def close(self):
+        sys.exit("closed")
+
+
+@pytest.mark.parametrize(
+    ("constructions", "problem"), [(2, None), (1, "cannot be created again .*SystemExit: no more")]
+)
+def test_sys_exit_is_a_fault_of_the_environment(constructions, problem, monkeypatch):
+    monkeypatch.setattr(Exiting, "made", 0)
+    faults = []
+    envs = EnvBatch(lambda: Exiting(constructions), 1, 0, faults.append)
+    envs.begin_episodes()
+    if problem:
+        with pytest.raises(UsageError, match=problem):
+            envs.step(np.zeros(1, int))
+    else:
+        assert envs.step(np.zeros(1, int)).truncated.all()
+        assert "SystemExit: the simulator has gone" in str(faults[0])
+    envs.close()

@@ -85,7 +85,15 @@ def test_a_chosen_entry_is_cut_into_bins(registered):
     assert info["state"] == (int(np.floor(float(observation[0]) / 0.1)),)
 
 
-SHORT = ("steps=40", "eval.every=20", "eval.episodes=2", "tracker=none", "threads=1", "checkpoint.every=null")
+SHORT = (
+    "steps=40",
+    "eval.every=20",
+    "eval.episodes=2",
+    "tracker=none",
+    "pictures=false",
+    "threads=1",
+    "checkpoint.every=null",
+)
 SMALL = ("agent.min_size=10", "agent.hidden=[8]", "agent.channels=[2,2,2]", "agent.batch_size=4")
 
 
@@ -119,6 +127,7 @@ def test_what_is_left_out_is_said_once(registered, call):
     assert (done.stdout + done.stderr).count("without mission (is not numeric)") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("bin", "message"),
     [
@@ -182,7 +191,7 @@ def test_the_step_limit_is_found(env, limit):
     ids=str,
 )
 def test_actions_are_discrete_or_continuous(space, kind):
-    assert action_kind(space) == kind
+    assert action_kind(space, VECTOR) == kind
 
 
 @pytest.mark.parametrize(
@@ -199,5 +208,70 @@ def test_actions_are_discrete_or_continuous(space, kind):
 )
 def test_other_actions_are_refused_by_name(space):
     with pytest.raises(UsageError) as error:
-        action_kind(space)
-    assert str(error.value).startswith(f"actions of {space} are not supported: ")
+        action_kind(space, VECTOR)
+    assert str(error.value).startswith(f"actions of {space} are not supported by rainbow and sac: ")
+    can_be_learned = isinstance(space, MultiDiscrete | MultiBinary)
+    assert (
+        str(error.value).endswith(", or use agent=sb3 agent.algorithm=PPO (pip install 'cfn-rl[sb3]')")
+        == can_be_learned
+    )
+
+
+def test_images_with_continuous_actions_are_refused_with_an_agent_that_takes_them():
+    with pytest.raises(UsageError, match=r"^images with actions of Box.* by rainbow and sac: use agent=sb3 agent\.alg"):
+        action_kind(VECTOR, Box(0, 255, (8, 8, 3), np.uint8))
+
+
+class NeedsOptions(Observing):
+    """Cannot be reset without options."""
+
+    def __init__(self, level, render_mode=None):
+        super().__init__(VECTOR)
+        self.level = level
+
+    def reset(self, *, seed=None, options=None):
+        self.place = options["place"]
+        return super().reset(seed=seed)
+
+
+@pytest.fixture
+def needing_options():
+    gym.register("NeedsOptions-v0", NeedsOptions)
+    yield "NeedsOptions-v0"
+    del gym.registry["NeedsOptions-v0"]
+
+
+def test_options_reach_every_reset(needing_options):
+    env = make(needing_options, kwargs={"level": 1}, reset_options={"place": [1, 2]})
+    for _ in range(2):
+        env.reset(seed=0)
+        assert env.unwrapped.place == [1, 2]
+        env.unwrapped.place = None
+    env.reset(options={"place": [3]})
+    assert env.unwrapped.place == [3], "those of a call come first"
+
+
+def test_options_are_a_key(call, needing_options):
+    own = ("train", "env=gym", f"env.id={needing_options}", "agent=random", *SHORT)
+    done = call(*own, "env.kwargs.level=1", "env.reset_options.place=5")
+    assert done.returncode == 0, done.stderr
+    done = call(*own)
+    assert "required positional argument: 'level'" in done.stderr
+    assert done.stderr.endswith(": env.kwargs.level=... sets this argument\n")
+
+
+class Undrawn(Observing):
+    """Has a constructor without arguments, as Gymnasium allows."""
+
+    def __init__(self):
+        super().__init__(VECTOR)
+
+
+def test_a_constructor_need_not_take_a_render_mode():
+    gym.register("Undrawn-v0", Undrawn)
+    try:
+        assert make("Undrawn-v0").reset(seed=0)[0].shape == (2,)
+        with pytest.raises(BadValueError, match=r"Undrawn-v0 cannot be created: .*render_mode"):
+            make("Undrawn-v0", render_mode="rgb_array")
+    finally:
+        del gym.registry["Undrawn-v0"]

@@ -36,6 +36,21 @@ def test_a_well_known_package_is_imported_for_its_ids(package, monkeypatch, caps
     assert capsys.readouterr().out == ""
 
 
+def test_a_function_may_register_the_ids(package, tmp_path, monkeypatch):
+    code = (tmp_path / "toy_robots.py").read_text()
+    body = "".join(f"    {line}\n" for line in code.splitlines())
+    (tmp_path / "toy_robots.py").write_text(f"def register_envs():\n{body}")
+    known(monkeypatch, Package(package, "toy-robots", "Toy-", "register_envs"))
+    assert find("Toy-Hexapod-v0").id == "Toy-Hexapod-v0"
+
+
+def test_a_module_without_the_id_is_named(package):
+    with pytest.raises(BadValueError, match=r"did you mean toy_robots:Toy-Hexapod-v1, toy_robots:Toy-Hexapod-v0\?"):
+        find(f"{package}:Toy-Hexapod-v7")
+    with pytest.raises(BadValueError, match="; the import of toy_robots does not register it: correct the id, or call"):
+        find(f"{package}:Quite-Another-Thing-v0")
+
+
 def test_without_a_version_an_id_means_the_newest(package, monkeypatch):
     known(monkeypatch, Package(package, "toy-robots", "Toy-"))
     assert find("Toy-Hexapod").id == "Toy-Hexapod-v1"
@@ -65,10 +80,20 @@ def test_a_package_without_the_id_is_named(package, monkeypatch):
 def test_a_package_that_fails_is_named(package, tmp_path, monkeypatch):
     (tmp_path / "toy_robots.py").write_text("import nosuch_module")
     known(monkeypatch, Package(package, "toy-robots", "Toy-"))
-    with pytest.raises(BadValueError, match=r"toy_robots, which cannot be imported .*nosuch_module"):
+    with pytest.raises(BadValueError, match=r"toy_robots, which cannot be imported .*nosuch_module.*pip install"):
         find("Toy-Hexapod-v0")
-    with pytest.raises(BadValueError, match=r"id: toy_robots:X-v0: toy_robots cannot be imported .*nosuch_module'\)$"):
+    with pytest.raises(
+        BadValueError,
+        match=r"id: toy_robots:X-v0: toy_robots cannot be imported .*nosuch_module' \(toy_robots.py, line 1\)\)$",
+    ):
         find("toy_robots:X-v0")
+
+
+def test_a_package_that_needs_a_display_is_not_installed_again(package, tmp_path, monkeypatch):
+    (tmp_path / "toy_robots.py").write_text("raise OSError('no display')")
+    known(monkeypatch, Package(package, "toy-robots", "Toy-"))
+    with pytest.raises(BadValueError, match=r"\(OSError: no display\): correct what `python -c 'import toy_robots'`"):
+        find("Toy-Hexapod-v0")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +106,8 @@ def test_a_package_that_fails_is_named(package, tmp_path, monkeypatch):
         ("MiniGrid-Empty-5x5-v0", "minigrid"),
         ("BabyAI-GoToRedBall-v0", "minigrid"),
         ("highway-fast-v0", "highway_env"),
+        ("MinAtar/Breakout-v1", "minatar.gym"),
+        ("popgym-RepeatPreviousEasy-v0", "popgym"),
     ],
 )
 def test_ids_lead_to_their_packages(id, module):
@@ -107,3 +134,18 @@ def test_unknown_ids_are_refused(id, message, recwarn):
     with pytest.raises(BadValueError, match=message):
         find(id)
     assert not recwarn.list, "one sentence is enough"
+
+
+@pytest.mark.parametrize("id", ["", " ", ":", "json:"])
+def test_an_id_without_a_name_is_refused(id):
+    with pytest.raises(BadValueError, match=f"^id: '{id}' names no environment: write an id of Gymnasium"):
+        find(id)
+
+
+def test_a_module_that_exits_is_told(tmp_path, monkeypatch):
+    (tmp_path / "leaving.py").write_text("pass\nraise SystemExit('no licence')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        BadValueError, match=r"leaving cannot be imported \(SystemExit: no licence \(leaving.py, line 2"
+    ):
+        find("leaving:Leaving-v0")

@@ -67,6 +67,7 @@ def test_episodes_start_as_on_the_papers_depots_and_end_in_time(size, limit):
     assert ends == [False] * (limit - 1) + [True]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("size", "pixels"), [(5, 84), (10, 84), (5, 34), (10, 64)])
 def test_no_two_states_share_an_image(size, pixels):
     env = Taxi(size, pixels)
