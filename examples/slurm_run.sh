@@ -7,15 +7,19 @@
 #SBATCH --open-mode=append
 #SBATCH --signal=USR1@120
 # USR1 reaches job steps only: the run must be started with srun. The run saves and exits with 128 + signal number.
-folder=$1
+folder=${1:?usage: sbatch slurm_run.sh FOLDER [key=value ...]}
 shift
-srun cfn train "hydra.run.dir='$folder'" "$@"
+srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" cfn train "hydra.run.dir='$folder'" "$@"
 code=$?
-# 138: the time limit was near (USR1). 137: killed on the node. 143 (TERM) of a job that still runs: it is preempted.
 task=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
-state=$(squeue --noheader --array --jobs="$task" --format=%T)
-if [ $code -eq 138 ] || { [ $code -eq 137 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; } ||
-    { [ $code -eq 143 ] && [ "$state" = RUNNING ]; }; then
-    scontrol requeue "$task" # the restarted job continues the run in the same folder
-fi
+case $code in
+138) again=yes ;; # USR1: the time limit was near, or the job is preempted
+143)              # TERM: of a job that has not ended, a preemption; else it was cancelled
+    state=$(squeue --noheader --array --jobs="$task" --format=%T)
+    if [ "$state" = RUNNING ] || [ "$state" = SIGNALING ]; then again=yes; fi ;;
+137) # killed on its node, out of memory for example: three more attempts
+    mkdir -p "$folder" && date >> "$folder/kills.txt"
+    if [ "$(wc -l < "$folder/kills.txt")" -le 3 ]; then again=yes; fi ;;
+esac
+if [ "$again" = yes ]; then scontrol requeue "$task"; fi # the restarted job continues the run in the same folder
 exit $code

@@ -1,4 +1,4 @@
-"""Completion of a composed config: the agent that `agent=auto` stands for, and the run folder."""
+"""Completion of a composed config: the agent in place of `agent=auto`, and the run folder."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from cfn import naming
 from cfn.config import component, require_values
-from cfn.errors import UsageError
+from cfn.errors import FAULTS, UsageError
 
 AUTO = "auto"
 """Option of the group `agent` that holds one agent for each kind of actions: `agent.discrete`, `agent.continuous`."""
@@ -68,16 +68,19 @@ def agents_by_kind(choices: Mapping[str, Any]) -> dict[str, str]:
 
 def _action_kind(composed: DictConfig, choices: Mapping[str, Any]) -> str:
     """Construct the environment, unless an equal one was seen before, and return its kind of actions."""
-    from cfn.envs.generic import action_kind  # Gymnasium is slow to import, and most runs name their agent
+    import gymnasium as gym  # slow to import, and most runs name their agent
 
-    require_values(composed.env, "env.")
+    from cfn.envs.generic import action_kind
+
+    require_values(composed.env)
     env = component("env", OmegaConf.to_container(composed.env, resolve=True), choices)
     identity = (env.target, json.dumps(env.keys, default=str))
     if identity not in _kinds:
         with _silence():
-            made = env.build(render_mode=None)
-            made.close()
-        _kinds[identity] = action_kind(made.action_space)
+            made = env.make(gym.Env, render_mode=None)
+            with contextlib.suppress(*FAULTS):
+                made.close()
+        _kinds[identity] = action_kind(made.action_space, made.observation_space)
     return _kinds[identity]
 
 
@@ -95,7 +98,7 @@ def _silence() -> Iterator[None]:
 
 
 def run_folder(time: str, *, _root_: DictConfig) -> str:
-    """Return the run folder below `outputs`: the resolver `cfn_run_folder` of conf/config.yaml."""
+    """Return the run folder below `outputs`; this is the resolver `cfn_run_folder` of conf/config.yaml."""
     hydra, env = _root_.hydra, _root_.get("env") or {}
     choices = hydra.runtime.choices
     if choices.get("agent") == AUTO:

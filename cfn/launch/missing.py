@@ -1,6 +1,6 @@
-"""A launcher in place of `hydra/launcher=slurm` where its packages are missing: it raises an error that names them."""
+"""Launcher for options of `hydra/launcher` whose packages are missing: raises an error that names them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from hydra.plugins.launcher import Launcher
 
@@ -8,10 +8,16 @@ from cfn.errors import UsageError
 
 
 class MissingLauncher(Launcher):
-    """Refuses to launch anything."""
+    """Refuses to launch anything.
+
+    Attributes:
+        extra: Extra of this package that brings the missing ones.
+    """
+
+    extra: ClassVar[str] = "slurm"
 
     def __init__(self, **_: Any) -> None:
-        raise UsageError("hydra/launcher=slurm needs further packages: pip install 'cfn-rl[slurm]'")
+        raise UsageError(f"hydra/launcher={self.extra} needs further packages: pip install 'cfn-rl[{self.extra}]'")
 
     def setup(self, **_: Any) -> None:
         """Do nothing: the constructor raises an error."""

@@ -11,7 +11,7 @@ import yaml
 
 
 def choosing_parts(words: Sequence[str], folders: Sequence[Path]) -> list[str]:
-    """Return the words of a command, with choices of parts in Hydra's form.
+    """Return the words of a command, with choices of parts translated into Hydra's form.
 
     Args:
         words: Overrides and flags.

@@ -18,13 +18,13 @@ from cfn import naming
 from cfn.config import check, refuse_untrusted
 from cfn.errors import UsageError
 from cfn.launch.composed import AUTO, without_hydra
-from cfn.runs.folder import occupied
+from cfn.runs.folder import as_typed, occupied
 from cfn.runs.layout import SWEEPS, Layout
 from cfn.runs.sweeps import PlannedRun
 
 
 class Plan(NamedTuple):
-    """Folder and overrides of a run, and why it cannot start, if so."""
+    """Folder and overrides of a run, and the reason why it cannot start, or None."""
 
     folder: Path
     overrides: list[str]
@@ -44,10 +44,10 @@ class Job:
     changes: tuple[str, ...] = ()
 
     def overrides(self, threads: int | None = None) -> list[str]:
-        """Return the overrides of the job. A run that has started has its config in its folder and needs no other.
+        """Return the overrides of the job. A run that has started keeps the config in its folder.
 
         Args:
-            threads: Value of `threads`, unless the user has named one.
+            threads: Value of `threads`, unless the user has set the key.
         """
         keys = [] if self.run.started else [*self.run.overrides, *self.changes]
         if threads is not None and keys and not any(key.startswith("threads=") for key in keys):
@@ -102,7 +102,7 @@ class Planner:
         return plans
 
     def startable(self, jobs: Sequence[Job], trusted: Collection[str]) -> list[Job]:
-        """Return the jobs that have started or can start now; report the others and record their errors.
+        """Return the jobs that have started or can start now; report the others, and keep the record of errors.
 
         Args:
             jobs: Jobs to check.
@@ -112,6 +112,7 @@ class Planner:
         for job in jobs:
             problem = None if job.run.started else self._problem([*job.run.overrides, *job.changes], trusted)
             if problem is None:
+                job.run.write_error(None)
                 kept.append(job)
             else:
                 report_failure(job.run.overrides, problem)
@@ -138,7 +139,7 @@ class Planner:
         return Plan(folder, overrides, str(occupied(folder.absolute())) if in_use else None)
 
     def _problem(self, overrides: Sequence[str], trusted: Collection[str]) -> str | None:
-        """Return why a run cannot start; None if its config is valid, or if only the run itself can tell."""
+        """Return why a run cannot start; None if its config is valid, or can only be checked when the run starts."""
         try:
             return _invalid(self._loader.load_sweep_config(self._config, list(overrides)), trusted)
         except Exception as error:
@@ -161,9 +162,10 @@ def _invalid(composed: DictConfig, trusted: Collection[str] | None) -> str | Non
 
 
 def _folder_or(otherwise: Path, composed: DictConfig, number: int) -> Path:
+    """Return the folder of a run, or `otherwise` if it has no name."""
     try:
         return Path(composed.hydra.sweep.dir) / _subdir(composed, number)
-    except Exception:  # an invalid run may lack what its name is made of
+    except Exception:  # an invalid run may lack keys that its name needs
         return otherwise
 
 
@@ -185,6 +187,13 @@ def quoted(value: object) -> str:
     return f"'{escaped}'"
 
 
-def report_failure(overrides: Sequence[str], reason: str) -> None:
-    """Print that a run of a sweep failed."""
-    print(f"cfn: the run {' '.join(overrides)} failed: {reason}", file=sys.stderr, flush=True)
+def report_failure(overrides: Sequence[str], reason: str, folder: Path | None = None) -> None:
+    """Print that a run of a sweep failed.
+
+    Args:
+        overrides: Overrides of the run; a run that is continued has none.
+        reason: Why it failed.
+        folder: Run folder, if the run may have no overrides.
+    """
+    name = " ".join(overrides) or (as_typed(folder) if folder is not None else "")
+    print(f"cfn: the run {name} failed: {reason}", file=sys.stderr, flush=True)

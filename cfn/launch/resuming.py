@@ -1,9 +1,12 @@
-"""Resuming a sweep: which of its runs to continue, which to start, and which to leave alone."""
+"""Resuming a sweep: runs to continue, runs to start, and runs to leave alone."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from omegaconf import DictConfig
 
 from cfn.errors import UsageError
 from cfn.launch.planning import Job, quoted
@@ -12,11 +15,11 @@ from cfn.runs.folder import as_typed
 from cfn.runs.layout import Layout
 from cfn.runs.reading import read_yaml
 from cfn.runs.record import find_runs
-from cfn.runs.sweeps import FAILED_TO_START, NOT_STARTED, PlannedRun, SweepRecord, find_sweeps, is_sweep
+from cfn.runs.sweeps import FAILED_TO_START, NOT_STARTED, PlannedRun, SweepRecord, find_sweeps, is_sweep, outputs_around
 
 
 class Found(NamedTuple):
-    """Runs to launch again, the sweeps they belong to, and sentences on what was found."""
+    """Runs to launch, the sweeps they belong to, and sentences for the user on all runs found."""
 
     jobs: list[Job]
     records: list[SweepRecord]
@@ -24,31 +27,37 @@ class Found(NamedTuple):
 
 
 def unfinished(paths: Sequence[Path], changes: Sequence[str] = ()) -> Found:
-    """Return the runs that are neither finished nor running.
+    """Return the runs that are neither finished nor running; studies are left to a command of their own.
 
     Args:
         paths: Records of sweeps, run folders, or folders above runs.
         changes: New values of keys, as `key=value`. With changes (`steps=...`), finished runs are continued, too.
     """
-    records = read_records(paths)
+    found = read_records(paths)
+    records = [record for record in found if not record.is_study]
+    studies = [record for record in found if record.is_study]
+    trials = {run.folder.resolve() for record in studies for run in record.runs}
     planned = {run.folder.resolve(): run for record in records for run in record.runs}
-    strays = [folder for folder in _folders(paths) if folder.resolve() not in planned]
+    strays = [folder for folder in _folders(paths) if folder.resolve() not in planned.keys() | trials]
     planned |= {folder.resolve(): PlannedRun(folder.absolute(), ()) for folder in strays}
     states = {run: run.state for run in planned.values()}
     lost = [run for run, state in states.items() if run.error_file is None and not run.started]
     for run in lost:
         del states[run]
-    queued = {folder for record in records for folder in queued_runs(record.files.jobs)}
-    states |= {run: "queued" for run, state in states.items() if run.folder in queued and state != "finished"}
-    left = [
-        run for run, state in states.items() if state in ("running", "queued") or (state == "finished" and not changes)
-    ]
+    outputs = {record.files.outputs for record in records} | {outputs_around(path) for path in paths if path.is_dir()}
+    queued = {folder for one in outputs for folder in queued_runs(one)}
+    waiting = [run for run in states if run.folder in queued and states[run] not in ("finished", "running")]
+    states |= dict.fromkeys(waiting, "queued")
+    alone = ("running", "queued", "pruned")
+    left = [run for run, state in states.items() if state in alone or (state == "finished" and not changes)]
     jobs = [Job(run, tuple(changes)) for run in states if run not in left]
     fresh = sum(states[job.run] in (NOT_STARTED, FAILED_TO_START) for job in jobs)
-    running = [run for run in left if states[run] != "finished"]
-    finished, started = len(left) - len(running), len(jobs) - fresh
+    held = [run for run in left if states[run] != "finished"]
+    finished, started = len(left) - len(held), len(jobs) - fresh
     report = [f"{_runs(len(states))}: {finished} finished, {started} to continue, {fresh} to start."]
-    report += [f"{as_typed(run.folder)} is {states[run]} already and is left alone." for run in running]
+    report += [f"{as_typed(run.folder)} is {states[run]} already and is left alone." for run in held]
+    names = [as_typed(record.files.folder) for record in studies]
+    report += [f"{name} is a study: cfn resume {name} continues it." for name in names]
     report += [f"{as_typed(run.folder)} was killed before it wrote its summary, and no sweep knows it." for run in lost]
     return Found(jobs, records, report)
 
@@ -64,7 +73,23 @@ def read_records(paths: Sequence[Path]) -> list[SweepRecord]:
     return list(records.values())
 
 
-STUDY_OVERRIDES = r"hydra(/sweeper(/sampler)?=\w+$|\.sweeper\.(n_trials|n_jobs|direction|max_failure_rate|params)\b)"
+def resume_command(config: DictConfig, paths: Sequence[Path]) -> str:
+    """Return the command that continues sweeps or folders of runs with the launcher of this command.
+
+    Args:
+        config: Config of the sweep, with Hydra's part.
+        paths: What to continue.
+    """
+    given = [str(override) for override in config.hydra.overrides.hydra]
+    of_launcher = ("hydra/launcher=", "hydra.launcher.")
+    launcher = [override for override in given if override.lstrip("+").startswith(of_launcher)]
+    return shlex.join(["cfn", "resume", *map(as_typed, paths), *launcher])
+
+
+STUDY_OVERRIDES = (
+    r"hydra(/sweeper(/sampler|/pruner)?=\w+$|"
+    r"\.sweeper\.((n_trials|n_jobs|direction|max_failure_rate|params)\b|pruner\.[a-z]\w*=[\d.]+$))"
+)
 """Overrides of Hydra that the record of a study may set: they import nothing."""
 
 

@@ -1,15 +1,14 @@
-"""The sweeper `hydra/sweeper=optuna`: a study, in which earlier runs decide which values are tried next.
+"""The sweeper `hydra/sweeper=optuna`: a study, in which the scores of earlier runs decide the values of later ones.
 
 Optuna and Hydra's sweeper for it choose the values. This module gives every trial a planned run folder, keeps the study
 in the folder of the sweep, and continues a study that was stopped: a trial that was running is continued, not repeated.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins import sweeper
@@ -19,25 +18,17 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from cfn.errors import UsageError
 from cfn.launch import objective
-from cfn.launch.planning import Job, Planner
-from cfn.launch.progress import watched
-from cfn.launch.sweeper import TIME, KeepsLogs, Sweeper
+from cfn.launch.planning import Job, Planner, quoted
+from cfn.launch.progress import continuable, watched
+from cfn.launch.queue import queued_runs
+from cfn.launch.sweeper import KeepsLogs, Sweeper
 from cfn.launch.threads import threads_per_run
+from cfn.runs import lock
 from cfn.runs.folder import as_typed
-from cfn.runs.layout import SWEEPS, SweepLayout
-from cfn.runs.sweeps import PlannedRun, SweepRecord
+from cfn.runs.layout import SweepLayout
+from cfn.runs.sweeps import REPEATED, PlannedRun, SweepRecord, new_sweep
 
 INSTALL = "hydra/sweeper=optuna needs further packages: pip install 'cfn-rl[optuna]'"
-
-
-def replace_option() -> None:
-    """Remove the option `optuna` that Hydra's sweeper registers: conf/hydra/sweeper/optuna.yaml has the same name.
-
-    Hydra refuses a YAML file that shares its name with a registered option.
-    """
-    Plugins.instance()  # loads the plugins, which register their options
-    options = ConfigStore.instance().repo.get("hydra", {}).get("sweeper", {})
-    options.pop("optuna.yaml", None)
 
 
 class StudySweeper(sweeper.Sweeper):
@@ -50,7 +41,9 @@ class StudySweeper(sweeper.Sweeper):
         direction: Whether to `maximize` or to `minimize` the objective.
         max_failure_rate: Share of failed runs in a batch that stops the study.
         params: Keys to tune, with their ranges, in Hydra's syntax of sweeps.
+        pruner: Optuna's pruner, which Hydra has constructed: the runs construct theirs; None: no run is pruned.
         study: Folder of a study to continue.
+        trial: Set for each run: number of its trial.
         error_file: Set for each run: file for the error of a run that cannot begin.
     """
 
@@ -62,13 +55,15 @@ class StudySweeper(sweeper.Sweeper):
         max_failure_rate: float,
         sampler: Any = None,
         params: Mapping[str, str] | None = None,
+        pruner: Any = None,
         study: str | None = None,
+        trial: int | None = None,
         error_file: str | None = None,
     ) -> None:
-        del error_file  # the runs read it
+        del trial, error_file  # the runs read them
         self._sampler, self._direction, self._params = sampler, direction, params
         self._n_trials, self._n_jobs, self._max_failure_rate = n_trials, n_jobs, max_failure_rate
-        self._study = study
+        self._prunes, self._study = pruner is not None, study
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Receive Hydra's context and make the launcher."""
@@ -85,34 +80,76 @@ class StudySweeper(sweeper.Sweeper):
         except ImportError as error:
             raise UsageError(INSTALL) from error
         objective.parse(str(self._config.objective))
+        if self._prunes and not self._config.eval.every:
+            raise UsageError("hydra/sweeper/pruner needs evaluations: set eval.every=N")
         named = [f"{key}={values}" for key, values in (self._params or {}).items()]
         ranges, fixed, _ = create_params_from_overrides([*named, *arguments])
         if not ranges:
             example = "'bonus.scale=tag(log, interval(1e-3, 1e-1))'"
             raise UsageError(f"this study tunes no key: name a range, such as {example}")
+        self._check(ranges)
         self._record = self._open_record(set(fixed))
+        with lock.hold(self._files.lock, as_typed(self._files.folder)):  # a second command would repeat trials
+            with continuable(self._config, [self._files.folder]):
+                self._run_trials(OptunaSweeperImpl, arguments)
+            self._report()
+
+    def _check(self, ranges: Mapping[str, Any]) -> None:
+        """Raise `UsageError` for keys of the study that Optuna would refuse with an error of its own.
+
+        Args:
+            ranges: Optuna's distribution of each tuned key.
+        """
+        import optuna
+
+        if self._direction not in (directions := get_args(objective.Direction)):
+            raise UsageError(f"hydra.sweeper.direction={self._direction}: choose {' or '.join(directions)}")
+        for key, value in (("n_trials", self._n_trials), ("n_jobs", self._n_jobs)):
+            if type(value) is not int or value < 1:
+                raise UsageError(f"hydra.sweeper.{key}={value}: should be a whole number of at least 1")
+        if getattr(self._sampler, "func", None) is optuna.samplers.GridSampler:  # made when the values are known
+            for key, values in ranges.items():
+                if isinstance(values, optuna.distributions.FloatDistribution) and values.step is None:
+                    hint = f"write {key}=choice(...), or choose another sampler"
+                    raise UsageError(f"{key}: hydra/sweeper/sampler=grid needs a list of values: {hint}")
+        if isinstance(self._sampler, optuna.samplers.CmaEsSampler) and find_spec("cmaes") is None:
+            raise UsageError("hydra/sweeper/sampler=cmaes needs a further package: pip install cmaes")
+
+    def _run_trials(self, make_sweeper: Any, arguments: list[str]) -> None:
+        """Run the trials that are left.
+
+        Args:
+            make_sweeper: Hydra's sweeper for Optuna.
+            arguments: Overrides of the command line.
+        """
+        import optuna
+
+        from cfn.launch.pruning import StudyStorage  # imports Optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # Hydra's sweeper says the same
         left = self._n_trials if self._study is None else self._n_trials - self._restore()
-        if left > 0:
-            impl: Any = OptunaSweeperImpl(
-                sampler=self._sampler,
-                direction=self._direction,
-                storage=self._storage,
-                study_name=self._name,
-                n_trials=left,
-                n_jobs=self._n_jobs,
-                max_failure_rate=self._max_failure_rate,
-                custom_search_space=None,
-                params=self._params,
-            )
-            impl.setup(hydra_context=self._context, task_function=_unused, config=self._config_for_results())
-            impl.launcher = self  # plans each run, then asks the real launcher
-            try:
-                impl.sweep(arguments)
-            except ValueError as error:
-                if "No trials are completed" not in str(error):
-                    raise
-                raise UsageError(f"all {left} runs of the study failed; the reasons are above") from error
-        self._report()
+        if left <= 0:
+            return
+        self._database = StudyStorage(self._files)
+        impl: Any = make_sweeper(
+            sampler=self._sampler,
+            direction=self._direction,
+            storage=self._database,
+            study_name=self._name,
+            n_trials=left,
+            n_jobs=self._n_jobs,
+            max_failure_rate=self._max_failure_rate,
+            custom_search_space=None,
+            params=self._params,
+        )
+        impl.setup(hydra_context=self._context, task_function=_unused, config=self._config_for_results())
+        impl.launcher = self  # plans each run, then asks the real launcher
+        try:
+            impl.sweep(arguments)
+        except ValueError as error:
+            if "No trials are completed" not in str(error):
+                raise
+            raise UsageError(f"all {left} runs of the study failed; the reasons are above") from error
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         """Launch a batch of trials; a trial that an interrupted command began is continued in its folder."""
@@ -126,13 +163,30 @@ class StudySweeper(sweeper.Sweeper):
         if isinstance(self._launcher, KeepsLogs):
             self._launcher.log_to(self._record.files.jobs)
         threads = threads_per_run(self._config.hydra, len(jobs))
-        launched = [job.overrides(threads) for job in jobs]
+        trials = list(zip(batch, self._running_trials(), strict=True))
+        launched = [[*job.overrides(threads), *self._names_trial(dict(trials)[job.run.overrides])] for job in jobs]
         done: dict[PlannedRun, JobReturn] = {}
         if jobs:
-            with watched(self._config.hydra, [job.run for job in jobs]):
+            with watched(self._config, [job.run for job in jobs]):
                 results = self._launcher.launch(launched, initial_job_idx=initial_job_idx)
             done = dict(zip((job.run for job in jobs), results, strict=True))
+            refuse_missing_metric(results)
+            for overrides, trial in trials:
+                self._database.mark(trial._trial_id, runs[overrides].folder)
         return [done.get(runs[overrides]) or _failed(overrides, problems[overrides]) for overrides in batch]
+
+    def _running_trials(self) -> list[Any]:
+        """Return the trials of the batch, in its order: no others run, because the study is locked."""
+        import optuna
+
+        study = optuna.load_study(study_name=self._name, storage=self._database)
+        return list(study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)))
+
+    def _names_trial(self, trial: Any) -> list[str]:
+        """Return the overrides from which a run that may be pruned knows its trial."""
+        if not self._prunes:
+            return []
+        return [f"hydra.sweeper.study={quoted(self._files.folder)}", f"hydra.sweeper.trial={trial.number}"]
 
     def _open_record(self, fixed: set[str]) -> SweepRecord:
         """Return the record of the study: a new one, or that of the study to continue."""
@@ -140,10 +194,9 @@ class StudySweeper(sweeper.Sweeper):
             record = SweepRecord.read(Path(self._study))
             self._planner.name_run_folders(record.files.folder.name, fixed)
             return record
-        time = datetime.now().strftime(TIME)
-        self._planner.name_run_folders(time, fixed)
-        folder = Path(self._config.hydra.sweep.dir, SWEEPS, time)
-        record = SweepRecord.create(folder, [], self._planner.config_dir, "none")
+        with new_sweep(Path(self._config.hydra.sweep.dir)) as folder:
+            self._planner.name_run_folders(folder.name, fixed)
+            record = SweepRecord.create(folder, [], self._planner.config_dir, "none")
         OmegaConf.save(self._config, record.files.record)
         return record
 
@@ -151,13 +204,18 @@ class StudySweeper(sweeper.Sweeper):
         """Queue the trials that were running when the study stopped; return the number of trials that have ended."""
         import optuna
 
+        queued = queued_runs(self._files.outputs) & {run.folder for run in self._record.runs}
+        if queued:
+            hint = "resume the study when they have ended, or cancel them with scancel"
+            raise UsageError(f"{len(queued)} of its runs are still in Slurm's queue: {hint}")
         study = optuna.load_study(study_name=self._name, storage=self._storage)
         trials = study.get_trials(deepcopy=False)
         for trial in trials:
             if trial.state == optuna.trial.TrialState.RUNNING:
+                study._storage.set_trial_user_attr(trial._trial_id, REPEATED, True)
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
                 study.enqueue_trial(trial.params)
-        return sum(trial.state.is_finished() for trial in trials)
+        return sum(trial.state.is_finished() and REPEATED not in trial.user_attrs for trial in trials)
 
     def _report(self) -> None:
         """Print the result of the study, and write it with its pictures into the folder of the sweep."""
@@ -185,6 +243,19 @@ class StudySweeper(sweeper.Sweeper):
         with open_dict(config):
             config.hydra.sweep.dir = str(self._files.folder)
         return config
+
+
+def refuse_missing_metric(results: Sequence[JobReturn]) -> None:
+    """Raise `UsageError` if no run of a batch has the metric of the objective: those of later batches would not either.
+
+    Args:
+        results: Results of the runs.
+    """
+    errors = [result._return_value for result in results if result.status == JobStatus.FAILED]
+    missing = [error for error in errors if isinstance(error, objective.MissingMetricError)]
+    if missing and len(missing) == len(results):
+        hint = "begin a new study with a metric that the metrics file in its folder has"
+        raise UsageError(f"{missing[0]}; {hint}")
 
 
 def _unused(config: Any) -> None:

@@ -23,24 +23,21 @@ from omegaconf import DictConfig, OmegaConf
 
 from cfn.config import CONF
 from cfn.errors import UsageError
-from cfn.launch.planning import Job, Planner
-from cfn.launch.progress import watched
+from cfn.launch.planning import Job, Plan, Planner
+from cfn.launch.progress import continuable, watched, what_is_left
 from cfn.launch.resuming import unfinished
 from cfn.launch.threads import threads_per_run
 from cfn.runs.folder import as_typed
 from cfn.runs.layout import SWEEPS, SweepLayout
-from cfn.runs.sweeps import SweepRecord
-
-TIME = "%Y-%m-%d_%H-%M-%S"
-"""Format of the name of a sweep."""
+from cfn.runs.sweeps import TIME, SweepRecord, new_sweep
 
 
 @runtime_checkable
 class KeepsLogs(Protocol):
-    """A launcher whose jobs write logs of their own."""
+    """A launcher whose jobs write their own logs."""
 
     def log_to(self, folder: Path) -> None:
-        """Keep the logs in this folder."""
+        """Write the logs to this folder."""
 
 
 class Sweeper(sweeper.Sweeper):
@@ -51,7 +48,8 @@ class Sweeper(sweeper.Sweeper):
         params: Keys swept by an experiment, with their values.
         search: Values of `suite.search` that are swept, too: those of the agent and the bonus of each run (`all`), or
             only the bonus's scale (`scale`).
-        resume: Set by `cfn resume`: `paths` of the sweeps and runs to continue, and `changes` of their keys.
+        resume: Set by `cfn resume`: `paths` of the sweeps and runs to continue, `changes` of their keys, and names to
+            `trust`.
         error_file: Set for each run: file for the error of a run that cannot begin.
     """
 
@@ -86,27 +84,33 @@ class Sweeper(sweeper.Sweeper):
             return self._continue()
         parser = OverridesParser.create(config_loader=self._loader)
         overrides = parser.parse_overrides([*(f"{k}={v}" for k, v in self._params.items()), *arguments])
-        time = datetime.now().strftime(TIME)
-        swept = {o.key_or_group for o in overrides if o.is_sweep_override()}
-        self._planner.name_run_folders(time, {o.key_or_group for o in overrides} - swept)
-        runs = [run for one in combinations(overrides) for run in self._searched(one)]
-        plans = self._planner.plan(runs)
-        failed = [plan for plan in plans if plan.problem is not None]
-        if len(failed) == len(plans):
-            raise UsageError(f"all {len(failed)} runs of the sweep failed; the reasons are above")
-        folder = Path(self._config.hydra.sweep.dir) / SWEEPS / time
-        choices = self._config.hydra.runtime.choices
-        record = SweepRecord.create(
-            folder, [(plan.folder, plan.overrides) for plan in plans], self._planner.config_dir, choices.experiment
-        )
-        OmegaConf.save(self._config, record.files.record)
+        with new_sweep(Path(self._config.hydra.sweep.dir)) as folder:
+            record, plans = self._plan(folder, overrides)
         jobs = []
         for run, plan in zip(record.runs, plans, strict=True):
             if plan.problem is None:
                 jobs.append(Job(run))
             else:
                 run.write_error(plan.problem)
-        return self._launch(jobs, len(failed), len(plans), [record])
+        return self._launch(jobs, len(plans) - len(jobs), len(plans), [record])
+
+    def _plan(self, folder: Path, overrides: list[Override]) -> tuple[SweepRecord, list[Plan]]:
+        """Plan all runs and write the record of the sweep; raise `UsageError` if no run can start.
+
+        Args:
+            folder: Folder of the sweep.
+            overrides: Overrides of the command and of its experiment.
+        """
+        swept = {o.key_or_group for o in overrides if o.is_sweep_override()}
+        self._planner.name_run_folders(folder.name, {o.key_or_group for o in overrides} - swept)
+        plans = self._planner.plan([run for one in combinations(overrides) for run in self._searched(one)])
+        if all(plan.problem is not None for plan in plans):
+            raise UsageError(f"all {len(plans)} runs of the sweep failed; the reasons are above")
+        choices = self._config.hydra.runtime.choices
+        runs = [(plan.folder, plan.overrides) for plan in plans]
+        record = SweepRecord.create(folder, runs, self._planner.config_dir, choices.experiment)
+        OmegaConf.save(self._config, record.files.record)
+        return record, plans
 
     def _continue(self) -> Any:
         """Continue every run of the named sweeps and folders that is not finished, and start those never started."""
@@ -132,14 +136,17 @@ class Sweeper(sweeper.Sweeper):
         threads = threads_per_run(self._config.hydra, len(jobs))
         size = self._batch_size or max(1, len(jobs))
         results = []
-        for start in range(0, len(jobs), size):
-            batch = [job.overrides(threads) for job in jobs[start : start + size]]
-            with watched(self._config.hydra, [job.run for job in jobs]):
+        paths = [Path(path) for path in self._resume["paths"]] if self._resume else [records[0].files.folder]
+        with continuable(self._config, paths), watched(self._config, [job.run for job in jobs]):
+            for start in range(0, len(jobs), size):
+                batch = [job.overrides(threads) for job in jobs[start : start + size]]
                 done = self._launcher.launch(batch, initial_job_idx=start)
-            failed += sum(job.status == JobStatus.FAILED for job in done)
-            results.append(done)
+                failed += sum(job.status == JobStatus.FAILED for job in done)
+                results.append(done)
         for record in records:
             self._draw_figure(record)
+        if any(job.run.state in ("stopped", "killed") for job in jobs):  # cancelled, killed, or out of disk space
+            print(what_is_left(self._config, paths), flush=True)
         if failed:
             raise UsageError(f"{failed} of {total} runs of the sweep failed; the reasons are above")
         return results
@@ -150,15 +157,19 @@ class Sweeper(sweeper.Sweeper):
             return [job]
         try:
             composed = self._loader.load_sweep_config(self._config, job)
-        except Exception:  # `_valid` says why
+        except Exception:  # the plan of the run has the reason
             return [job]
         searched = searched_values(composed, self._search)
         named = {override.lstrip("+").partition("=")[0] for override in job}
-        if "bonus.scale" not in searched.keys() | named:
-            bonus = composed.hydra.runtime.choices.bonus
-            raise UsageError(
-                f"bonus={bonus} has no values to search in this suite: name them, as in bonus.scale=0.01,0.1"
-            )
+        bonus = composed.hydra.runtime.choices.bonus
+        if bonus == "none":  # without a bonus, only values of the agent can be searched
+            complete = bool(searched)
+            hint = "choose another bonus (preset=paper searches the agent's values, if the suite lists any)"
+        else:
+            complete = "bonus.scale" in searched.keys() | named
+            hint = "name them, as in bonus.scale=0.01,0.1"
+        if not complete:
+            raise UsageError(f"bonus={bonus} has no values to search in this suite: {hint}")
         options = [[f"{key}={value}" for value in values] for key, values in searched.items() if key not in named]
         return [[*job, *chosen] for chosen in itertools.product(*options)]
 
@@ -201,7 +212,7 @@ def combinations(overrides: list[Override]) -> list[list[str]]:
                 raise UsageError(f"{override.input_line}: only lists of values can be swept")
             runs = [f"{key}={value}" for value in override.sweep_string_iterator()]
             if not runs:
-                raise UsageError(f"{override.input_line}: this sweeps no values: name at least one")
+                raise UsageError(f"{override.input_line}: the list of values is empty: name at least one")
         else:
             runs = [str(override.input_line)]  # as in a single run, so that both have the same setting
         values[key.lstrip("+")] = runs

@@ -96,7 +96,7 @@ class Run:
 
     @property
     def recorded_state(self) -> str:
-        """State in the summary: `running`, `finished`, `stopped` or `failed`."""
+        """State in the summary: `running`, `finished`, `stopped`, `pruned` or `failed`."""
         return str(read_summary(self.folder).get("state"))
 
     def claim(self, hydra: dict[str, Any], overrides: list[str], reserved: bool = False) -> None:
@@ -123,7 +123,7 @@ class Run:
         self.write_summary("running", 0, 0.0, {})
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the folder's lock, or raise `UsageError` if another process trains this run."""
+        """Hold the folder's lock, or raise `AlreadyDoneError` if another process trains this run."""
         return lock.hold(self.files.lock, self.shown)
 
     def write_config(self) -> None:
@@ -149,7 +149,7 @@ class Run:
         """Write `summary.json`.
 
         Args:
-            state: `running`, `finished`, `stopped` or `failed`.
+            state: `running`, `finished`, `stopped`, `pruned` or `failed`.
             step: Agent steps so far.
             seconds: Training time so far.
             latest: Latest value of each metric.
@@ -177,7 +177,7 @@ def occupied(folder: Path) -> UsageError:
     """Return the error that a folder already holds a run."""
     shown = as_typed(folder)
     with contextlib.suppress(UsageError):
-        if (state := str(read_summary(folder).get("state"))) in ("running", "stopped", "failed"):
+        if (state := str(read_summary(folder).get("state"))) in ("running", "stopped", "failed", "pruned"):
             hint = f"continue it with cfn resume {shown}, or choose another hydra.run.dir"
             return UsageError(f"{shown} holds an unfinished run ({state}): {hint}")
     return UsageError(f"{shown} already holds a run; nothing was changed: choose another hydra.run.dir")

@@ -14,12 +14,15 @@ outputs/<env>/<agent>-<bonus>/<date-time>/seed=<n>/
   summary.json     names, progress and latest metrics
   wandb/           files of Weights & Biases
   tensorboard/     files of TensorBoard
+  trackio          name of the run in Trackio
 outputs/sweeps/<date-time>.yaml, .png    Hydra's record of a sweep, and the experiment's figure
+outputs/sweeps/queue.lock                held by the command that submits Slurm jobs
 outputs/sweeps/<date-time>/
   runs.json        planned runs: folder and overrides of each
   errors/          <n>.txt: why run number n could not begin
   jobs/            logs and job files of Slurm jobs
   study.db         trials of an Optuna study, with pictures of it beside
+  lock             held by the command that runs the study
 ```
 """
 
@@ -35,6 +38,11 @@ SWEEPS = "sweeps"
 """Folder below `outputs` that keeps one record per sweep."""
 PLAN = "runs.json"
 """The file that lists the planned runs of a sweep."""
+
+JOBS = "jobs"
+"""Folder of a sweep for the logs and job files of Slurm."""
+QUEUE_LOCK = "queue.lock"
+"""File beside the sweeps that a command locks while it submits Slurm jobs."""
 
 _STEP = "step_"
 
@@ -113,6 +121,11 @@ class Layout:
     def tensorboard(self) -> Path:
         """Folder of TensorBoard."""
         return self.folder / "tensorboard"
+
+    @property
+    def trackio(self) -> Path:
+        """File with the name of the run in Trackio."""
+        return self.folder / "trackio"
 
     def count_table(self, step: int) -> Path:
         """Return the path of the count table of a step."""
@@ -201,12 +214,17 @@ class SweepLayout:
     @property
     def jobs(self) -> Path:
         """Folder of the logs and job files of Slurm."""
-        return self.folder / "jobs"
+        return self.folder / JOBS
 
     @property
     def study(self) -> Path:
         """Database of an Optuna study."""
         return self.folder / "study.db"
+
+    @property
+    def lock(self) -> Path:
+        """File that the command that runs a study locks."""
+        return self.folder / "lock"
 
     def error(self, number: int) -> Path:
         """Return the path of the file that says why a run could not begin."""

@@ -1,6 +1,6 @@
-"""The lock of a run folder: one process at a time trains a run.
+"""Locks on files: one process at a time trains a run, runs a study, or submits jobs.
 
-The operating system releases the lock when its process ends, however it ends.
+The operating system releases a lock when its process ends, however it ends.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cfn.errors import UsageError
+from cfn.errors import AlreadyDoneError
 
 WAITS = (0.1, 0.1)
 """Seconds between attempts: `cfn runs` holds a shared lock for a moment."""
@@ -21,7 +21,7 @@ RESTARTED_WAITS = (*WAITS, *60 * (2.0,))
 
 @contextlib.contextmanager
 def hold(path: Path, name: str) -> Iterator[None]:
-    """Hold the lock, or raise `UsageError` if another process holds it.
+    """Hold the lock of a run, or raise `AlreadyDoneError` if another process holds it.
 
     Args:
         path: Lock file; created if missing.
@@ -37,11 +37,24 @@ def hold(path: Path, name: str) -> Iterator[None]:
                 if wait is None:
                     file.seek(0)
                     holder = file.read().strip() or "another process"
-                    raise UsageError(f"{name} is already running, in {holder}: wait for it or stop it first") from None
+                    fact = f"{name} is already running, in {holder}"
+                    raise AlreadyDoneError(fact, "wait for it or stop it first") from None
                 time.sleep(wait)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def hold_in_turn(path: Path) -> Iterator[None]:
+    """Hold a lock; while another process holds it, wait.
+
+    Args:
+        path: Lock file; created if missing.
+    """
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

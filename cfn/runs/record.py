@@ -83,9 +83,9 @@ class Record(Run):
 
     @property
     def task(self) -> str:
-        """Environment, with its mode or game if it has several."""
+        """Environment, with its map, mode or game if it has several."""
         env = self.group("env")
-        parts = [env.get("mode"), env.get("game") if self.env == "atari" else None]
+        parts = [env.get("map"), env.get("mode"), env.get("game") if self.env == "atari" else None]
         return " ".join([self.env, *(without_tex(part) for part in parts if isinstance(part, str) and part)])
 
     @cached_property

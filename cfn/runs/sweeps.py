@@ -4,21 +4,32 @@ A run that was not reached yet, or that failed before it began, has no run folde
 and by the folder that it is going to have.
 """
 
+import contextlib
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from cfn import __version__
-from cfn.errors import UsageError
+from cfn.errors import UsageError, one_line
 from cfn.runs.atomic import write_atomically
-from cfn.runs.folder import as_typed, current_state
+from cfn.runs.folder import as_typed, current_state, remove_if_empty
 from cfn.runs.layout import PLAN, SWEEPS, Layout, SweepLayout
 from cfn.runs.reading import read_summary
 
+TIME = "%Y-%m-%d_%H-%M-%S"
+"""Format of the name of a sweep."""
+RETRY_SECONDS = 0.1
+"""Seconds between attempts to begin a sweep, while another one has the name of this second."""
+RUN_DEPTH = 4
+"""Number of folders from a run folder up to the folder of outputs: seed, moment, agent and bonus, environment."""
 NOT_STARTED, FAILED_TO_START = "not started", "failed to start"
 """States of a planned run without a run folder."""
+REPEATED = "repeated"
+"""Attribute of a study's trial that a stopped command left behind: another trial continues its run."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,12 @@ class SweepRecord:
         except OSError as error:
             raise UsageError(f"{files.plan} cannot be read: {error.strerror}") from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise UsageError(f"{files.plan} is not the record of a sweep: {type(error).__name__}: {error}") from error
+            raise UsageError(f"{files.plan} is not the record of a sweep: {one_line(error)}") from error
+
+    @property
+    def is_study(self) -> bool:
+        """Whether the runs are trials of an Optuna study, which decides what comes next."""
+        return self.files.study.exists()
 
     def extended(self, runs: Sequence[tuple[Path, Sequence[str]]]) -> "SweepRecord":
         """Add runs to the record, given by folder and overrides, and return it."""
@@ -149,6 +165,30 @@ class SweepRecord:
         write_atomically(self.files.plan, (json.dumps(content, indent=1) + "\n").encode())
 
 
+@contextlib.contextmanager
+def new_sweep(outputs: Path) -> Iterator[Path]:
+    """Create the folder of a new sweep, and remove it if the `with` block leaves it empty.
+
+    The folder is named after the time. Commands that begin in the same second get different names: they would share the
+    record and the folders of their runs otherwise.
+
+    Args:
+        outputs: Folder of outputs.
+    """
+    above = outputs.absolute() if outputs.exists() else outputs.absolute().parent  # keeps a folder of the user
+    while True:
+        folder = outputs / SWEEPS / datetime.now().strftime(TIME)
+        try:
+            folder.mkdir(parents=True)
+            break
+        except FileExistsError:
+            time.sleep(RETRY_SECONDS)
+    try:
+        yield folder
+    finally:
+        remove_if_empty(folder.absolute(), above)
+
+
 def find_sweeps(path: Path) -> list[SweepRecord]:
     """Return the readable records of the sweeps in a folder of outputs, oldest first."""
     records = []
@@ -163,6 +203,17 @@ def find_sweeps(path: Path) -> list[SweepRecord]:
 def is_sweep(path: Path) -> bool:
     """Return whether a path names a sweep: its record, its figure, or its folder."""
     return path.absolute().parent.name == SWEEPS and (path.suffix in (".yaml", ".png") or path.is_dir())
+
+
+def outputs_around(path: Path) -> Path:
+    """Return the folder of outputs that a folder belongs to: the nearest one with sweeps, or else the folder itself.
+
+    Args:
+        path: Folder of outputs, or a folder in it, down to a run folder.
+    """
+    folder = path.absolute()
+    nearest = (folder, *folder.parents[:RUN_DEPTH])
+    return next((one for one in nearest if (one / SWEEPS).is_dir()), folder)
 
 
 def _relative(folder: Path, outputs: Path) -> str:

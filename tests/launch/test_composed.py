@@ -9,7 +9,7 @@ from composing import composed
 from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
 
-SHORT = ("steps=40", "eval.every=40", "eval.episodes=1", "tracker=none", "threads=1")
+SHORT = ("steps=40", "eval.every=40", "eval.episodes=1", "tracker=none", "pictures=false", "threads=1")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_actions_that_no_agent_takes_are_refused_by_name(call, tmp_path, monkeyp
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "my_conf" / "env").mkdir(parents=True)
     (tmp_path / "my_conf" / "env" / "mine.yaml").write_text("_target_: mine.Mine\n")
-    done = call("train", "--config-dir", "my_conf", "env=mine", "agent=auto", "tracker=none")
+    done = call("train", "--config-dir", "my_conf", "env=mine", "agent=auto", "tracker=none", "pictures=false")
     assert done.returncode == 1
     assert "MultiDiscrete([2 3])" in done.stderr
     assert len(done.stderr.splitlines()) == 1

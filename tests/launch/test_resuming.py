@@ -2,11 +2,26 @@
 
 import json
 import shutil
+import subprocess
 
 import pytest
+from command import CFN
+from folders import make_run
 from metrics import rows
 
-KEYS = ("agent=random", "bonus=count", "env.size=7", "env.image_size=14", "tracker=none", "checkpoint.every=50")
+from cfn.launch import queue, resuming
+from cfn.runs import lock
+from cfn.training.loop import Training
+
+KEYS = (
+    "agent=random",
+    "bonus=count",
+    "env.size=7",
+    "env.image_size=14",
+    "tracker=none",
+    "pictures=false",
+    "checkpoint.every=50",
+)
 SMALL = (*KEYS, "steps=120", "eval.every=60")
 
 
@@ -18,10 +33,19 @@ def stop(folder, state="stopped"):
     last.unlink()
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a finished sweep of three runs."""
+    folder = tmp_path_factory.mktemp("finished")
+    done = subprocess.run([CFN, "train", "-m", *SMALL, "seed=0,1,2"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
 @pytest.fixture
-def sweep(call, tmp_path):
-    """A finished sweep of three runs: its record."""
-    assert call("train", "-m", *SMALL, "seed=0,1,2").returncode == 0
+def sweep(finished, tmp_path):
+    """A copy of the finished sweep: its record."""
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
     (record,) = (tmp_path / "outputs" / "sweeps").glob("*.yaml")
     return record
 
@@ -102,3 +126,71 @@ def test_two_runs_never_share_a_folder(call, run_folders):
     assert done.returncode == 1
     assert "outputs/mine already holds a run" in done.stderr
     assert len(run_folders()) == 3
+
+
+@pytest.mark.thorough
+def test_a_run_that_another_command_trains_is_left_alone(call, sweep, run_folders, monkeypatch):
+    """The other command takes the run after this one has looked."""
+    stop(run_folders()[0])
+    found = resuming.unfinished
+
+    def taken(*arguments):
+        answer = found(*arguments)
+        held.__enter__()
+        return answer
+
+    held = lock.hold(run_folders()[0] / "lock", "a run")
+    monkeypatch.setattr("cfn.launch.sweeper.unfinished", taken)
+    done = call("resume", sweep)
+    held.__exit__(None, None, None)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "seed=0 is already running, in process" in done.stdout
+    assert ": it is left alone." in done.stdout
+    assert json.loads((run_folders()[0] / "summary.json").read_text())["state"] == "stopped"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_run_that_another_command_has_finished_is_left_alone(call, sweep, run_folders, monkeypatch, tmp_path, begun):
+    """The other command trains the run while this one prepares to do the same."""
+    folder, other = run_folders()[0], tmp_path / "other"
+    shutil.copytree(folder, other)
+    stop(folder)
+    if not begun:
+        shutil.rmtree(folder)
+    prepare, trained = Training.__init__, []
+
+    def slow(training, config):
+        prepare(training, config)
+        if not trained:
+            shutil.copytree(other, folder, dirs_exist_ok=True)
+
+    monkeypatch.setattr(Training, "__init__", slow)
+    monkeypatch.setattr(Training, "run", lambda *arguments: trained.append(arguments))
+    done = call("resume", sweep)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "seed=0 is finished" in done.stdout
+    assert not trained
+
+
+def test_runs_whose_jobs_wait_are_queued_and_the_others_running(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    waits, trains = (make_run(tmp_path / "outputs", seed=seed, state="running") for seed in (0, 1))
+    monkeypatch.setattr(resuming, "queued_runs", lambda outputs: {waits, trains})
+    with lock.hold(trains / "lock", "a run"):
+        found = resuming.unfinished([tmp_path / "outputs"])
+    assert found.report == [
+        "2 runs: 0 finished, 0 to continue, 0 to start.",
+        f"{waits.relative_to(tmp_path)} is queued already and is left alone.",
+        f"{trains.relative_to(tmp_path)} is running already and is left alone.",
+    ]
+
+
+def test_jobs_of_all_sweeps_of_a_folder_are_known_to_be_queued(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue.shutil, "which", lambda name: name)
+    monkeypatch.setattr(queue, "states", lambda jobs: {"7_0": "RUNNING", "8_1": "PENDING"})
+    first, second = (tmp_path / "sweeps" / name / "jobs" for name in ("then", "now"))
+    queue.remember(first, {"7_0": tmp_path / "a", "7_1": tmp_path / "b"})
+    queue.remember(second, {"8_0": tmp_path / "c", "8_1": tmp_path / "d"})
+    assert queue.queued_runs(tmp_path) == {tmp_path / "a", tmp_path / "d"}
+    assert queue.queued_runs(tmp_path / "elsewhere") == set()

@@ -1,12 +1,13 @@
 """The record of a sweep."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from folders import make_run
 
 from cfn.errors import UsageError
-from cfn.runs.sweeps import SweepRecord, find_sweeps, is_sweep
+from cfn.runs.sweeps import SweepRecord, find_sweeps, is_sweep, new_sweep, outputs_around
 
 
 @pytest.fixture
@@ -59,3 +60,33 @@ def test_a_sweep_of_an_older_version_has_no_list_of_runs(tmp_path):
     assert is_sweep(path)
     with pytest.raises(UsageError, match=r"has no record of its runs \(runs.json\): name the folder of its runs"):
         SweepRecord.read(path)
+
+
+def test_sweeps_that_begin_in_the_same_second_have_folders_of_their_own(tmp_path):
+    def begin(number):
+        with new_sweep(tmp_path / "outputs") as folder:
+            (folder / "mine").write_text(str(number))
+        return folder
+
+    with ThreadPoolExecutor(3) as pool:
+        folders = list(pool.map(begin, range(3)))
+    assert [(folder / "mine").read_text() for folder in folders] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_sweep_that_cannot_begin_leaves_nothing(tmp_path, exists):
+    outputs = tmp_path / "outputs"
+    if exists:
+        outputs.mkdir()
+    with pytest.raises(UsageError), new_sweep(outputs):
+        raise UsageError("no such key")
+    assert list(tmp_path.rglob("*")) == ([outputs] if exists else [])
+
+
+def test_folders_of_runs_belong_to_the_outputs_with_their_sweeps(tmp_path):
+    """Jobs that were submitted for a part of the outputs are known to commands on all of them."""
+    run = make_run(tmp_path / "outputs")
+    assert outputs_around(run.parent) == run.parent
+    (tmp_path / "outputs" / "sweeps").mkdir()
+    assert {outputs_around(path) for path in (run, *run.parents[:4])} == {tmp_path / "outputs"}
+    assert outputs_around(tmp_path) == tmp_path

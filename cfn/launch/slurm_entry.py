@@ -1,8 +1,9 @@
-"""Entry point of a Slurm job: a Python that holds back the cluster's warning until the job can obey it.
+"""Entry point of a Slurm job, which defers the cluster's warning signal until the job can obey it.
 
-`python -m cfn.launch.job -u -m MODULE ARGUMENTS` runs a module like `python -u -m MODULE ARGUMENTS`. Before it imports
-anything, it blocks the signals whose default action would end the process. They stay pending, and `SlurmLauncher`
-unblocks them when submitit's handlers are in place: a job that is preempted while it imports PyTorch is requeued.
+`python -m cfn.launch.slurm_entry -u -m MODULE ARGUMENTS` runs a module like `python -u -m MODULE ARGUMENTS`. Before it
+imports anything, it blocks the signals whose default action would end the process. They stay pending, and
+`SlurmLauncher` unblocks them when submitit's handlers are in place: a job that is preempted while it imports PyTorch is
+requeued.
 """
 
 import signal

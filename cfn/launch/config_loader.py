@@ -1,4 +1,4 @@
-"""Composing configs outside of `hydra.main`: for help, and for commands that run no training."""
+"""Hydra's loader of configs, for commands that do not run `hydra.main`: help, benchmarks and exams."""
 
 from pathlib import Path
 

@@ -2,9 +2,10 @@
 
 import pytest
 from composing import composed
+from processes import stepping
 
 from cfn.errors import UsageError
-from cfn.launch.memory import BEYOND_BUFFERS, buffer_bytes, gib_to_request
+from cfn.launch.memory_request import BEYOND_BUFFERS, buffer_bytes, gib_to_request
 from cfn.nn import memory_limits
 from cfn.training.loop import Training
 
@@ -21,6 +22,13 @@ def test_the_largest_run_decides():
     assert gib_to_request("auto", [small]) == BEYOND_BUFFERS + 1
     assert gib_to_request("auto", [small, large]) > gib_to_request("auto", [small])
     assert gib_to_request(64, [small, large]) == 64
+
+
+def test_processes_that_step_environments_need_memory_as_well():
+    many = config("num_envs=9", "env_workers=9")
+    before = stepping()
+    assert gib_to_request("auto", [config(), many]) == BEYOND_BUFFERS + 3
+    assert set(stepping()) <= set(before), "none is started to find out"
 
 
 def test_the_limits_of_this_machine_do_not_count(monkeypatch):

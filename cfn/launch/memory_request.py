@@ -1,4 +1,4 @@
-"""Main memory of the runs of a sweep, known before they are submitted."""
+"""Main memory that the runs of a sweep need, computed before they are submitted."""
 
 import dataclasses
 import math
@@ -10,26 +10,29 @@ from cfn.errors import UsageError
 from cfn.nn import memory_limits
 
 AUTO = "auto"
+PER_WORKER = 0.25
+"""GiB of a process that steps environments."""
 BEYOND_BUFFERS = 4
 """GiB for everything but replay buffers: Python and its libraries, networks, true counts, pictures."""
 
 
 def gib_to_request(asked: Any, configs: Iterable[Config]) -> float:
-    """Return the GiB to request for each run: what was asked for, or what the largest run needs.
+    """Return the GiB to request for each run: the number asked for, or the need of the largest run.
 
     Args:
         asked: Value of `hydra.launcher.mem_gb`: a number, or `auto`.
-        configs: Configs of the runs; those that differ only in the seed are asked once.
+        configs: Configs of the runs; of those that differ only in the seed, one is measured.
     """
-    needed, seen = 0, []
+    needed, seen, workers = 0, [], 1
     for config in configs:
-        like = dataclasses.replace(config, seed=0, device="cpu", compile=False, bf16=False)
+        workers = max(workers, config.env_workers)
+        like = dataclasses.replace(config, seed=0, device="cpu", compile=False, bf16=False, env_workers=1)
         if like not in seen:
             seen.append(like)
             needed = max(needed, buffer_bytes(like))
     gib = needed / 2**30
     if asked == AUTO:
-        return math.ceil(gib) + BEYOND_BUFFERS
+        return math.ceil(gib + PER_WORKER * (workers - 1)) + BEYOND_BUFFERS
     try:
         available = float(asked)
     except (TypeError, ValueError):
@@ -41,7 +44,7 @@ def gib_to_request(asked: Any, configs: Iterable[Config]) -> float:
 
 
 def buffer_bytes(config: Config) -> int:
-    """Return the bytes that the replay buffers of a run can grow to, whatever this machine has."""
+    """Return the bytes that the replay buffers of a run can grow to, even if this machine has less."""
     from cfn.training.loop import Training  # PyTorch is slow to import
 
     try:
@@ -51,8 +54,7 @@ def buffer_bytes(config: Config) -> int:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())
-        hint = "name it with hydra.launcher.mem_gb=N"
+        hint = "set hydra.launcher.mem_gb=N"
         raise UsageError(f"the memory of a run cannot be determined on this machine ({reason}): {hint}") from error
-    training.envs.close()
-    training.evaluate.close()
+    training.close()
     return training.agent.full_bytes + training.bonus.full_bytes
