@@ -80,7 +80,7 @@ class QNetwork(nn.Module):
         if shape := networks.image_shape(space):
             self.body, size = networks.convolutions(shape, channels, slope=0.0)
         elif length := networks.vector_size(space):
-            self.body, size = nn.Sequential(), length
+            self.body, size = networks.Chain(), length
         else:
             raise networks.unsupported(space)
         layers = [size, *hidden]

@@ -25,7 +25,8 @@ from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import memory_limits, networks
 from cfn.nn.compiling import compiled
-from cfn.nn.device import Measured, number
+from cfn.nn.device import Measured, fetch, number
+from cfn.nn.network_input import NetworkInput, Normalize
 from cfn.nn.optim import Adam, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.replay.frames import FrameStore, shared_or_own
@@ -76,6 +77,8 @@ class RainbowAgent(Agent):
         hidden: Sizes of the hidden layers, after the convolutions if there are any.
         timeout_is_terminal: Whether a truncation is stored as a termination, so that the last state's value is not
             bootstrapped, as in the published runs.
+        normalize_observations: Whether vectors are normalised by the running mean and standard deviation of the visited
+            ones; `auto` does, and leaves images as they are.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class RainbowAgent(Agent):
         channels: Annotated[Sequence[Positive], Len(3, 3)] = networks.CHANNELS,
         hidden: Annotated[Sequence[Positive], Len(1)] = (512,),
         timeout_is_terminal: bool = False,
+        normalize_observations: Normalize = False,
     ) -> None:
         if not isinstance(action_space, gym.spaces.Discrete):
             raise UsageError(
@@ -127,6 +131,7 @@ class RainbowAgent(Agent):
         self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.update_period = update_period
         self._device = torch.device(device)
+        self._input = NetworkInput(observation_space, normalize_observations, self._device)
         self._actions, self._first_action = int(action_space.n), int(action_space.start)
         self._batch_size, self._min_size = batch_size, max(min_size, 1)
         self._target_period, self._double, self._noisy = target_period, double, noisy
@@ -165,8 +170,8 @@ class RainbowAgent(Agent):
         actions = rng.integers(self._actions, size=len(observations))
         if not random.all():
             self._draw_noise(self._net, explore)
-            greedy = self._support.mean(self._net(networks.to_tensor(observations, self._device))).argmax(dim=1)
-            actions = np.where(random, actions, greedy.cpu().numpy())
+            greedy = self._support.mean(self._net(self._input.of(observations))).argmax(dim=1)
+            actions = np.where(random, actions, *fetch(greedy))
         return actions + self._first_action
 
     @property
@@ -189,6 +194,7 @@ class RainbowAgent(Agent):
         truncated: Array,
     ) -> None:
         """Add each environment's step to its n-step window, and completed transitions to the replay buffer."""
+        self._input.count(observations)
         actions = actions - self._first_action
         if self._timeout_is_terminal:
             terminated = terminated | truncated
@@ -209,10 +215,14 @@ class RainbowAgent(Agent):
             for a in (batch.states, batch.next_states, batch.actions, batch.weights)
         )
         shifted = self._support.shift(torch.from_numpy(batch.rewards), torch.from_numpy(batch.discounts))
+        self._draw_noise(self._target, True)
+        self._draw_noise(self._net, True)
         self._optimizer.prepare()
         loss, priorities = self._step(states, actions, weights, next_states, *shifted)
         self._batches.prepare()
-        self._replay.update_priorities(batch, priorities.cpu().double().numpy())
+        self._batches.write_back(
+            lambda values: self._replay.update_priorities(batch, values.astype(np.float64)), priorities
+        )
         self._updates += 1
         if self._updates * self.update_period % self._target_period < self.update_period:
             self._target.load_state_dict(self._net.state_dict())
@@ -222,20 +232,21 @@ class RainbowAgent(Agent):
         return self._replay.sample(self._batch_size, self._sample_rng)
 
     def compile(self) -> None:
-        """Compile the update, unless it draws the noise of noisy layers."""
-        if self._noisy:
-            log.info("agent.noisy=true: noise is drawn within the update, so that it is not compiled.")
+        """Compile the update, unless it draws noise between two passes through the same network."""
+        if self._noisy and self._double:
+            log.info("agent.noisy=true with agent.double=true: Rainbow's update is not compiled.")
         else:
-            self._step = compiled(self._learn, "Rainbow's update", self._device)
+            self._step = compiled(self._learn, "Rainbow's update", self._device, self._optimizer)
 
     def _learn(
         self, states: Tensor, actions: Tensor, weights: Tensor, next_states: Tensor, below: Tensor, share: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Take one gradient step, and return the loss and the new priorities."""
         target = self._target_distribution(next_states, below, share)
-        self._draw_noise(self._net, True)
+        if self._double:  # the choice of a* had the noise drawn before the update
+            self._draw_noise(self._net, True)
         rows = torch.arange(len(actions), device=self._device)
-        logits = self._net(networks.to_input(states))[rows, actions]
+        logits = self._net(self._input(states))[rows, actions]
         losses = -(target * functional.log_softmax(logits, dim=1)).sum(dim=1)
         loss = (weights * losses).mean()
         descend(self._optimizer, (loss, self._parameters))
@@ -247,13 +258,9 @@ class RainbowAgent(Agent):
 
         a* is the best action by the target network, or with `double` by the network itself.
         """
-        inputs = networks.to_input(next_states)
-        self._draw_noise(self._target, True)
+        inputs = self._input(next_states)
         logits = self._target(inputs)
-        choice_logits = logits
-        if self._double:
-            self._draw_noise(self._net, True)
-            choice_logits = self._net(inputs)
+        choice_logits = self._net(inputs) if self._double else logits
         best = self._support.mean(choice_logits).argmax(dim=1)
         probabilities = logits[torch.arange(len(best), device=self._device), best].softmax(dim=1)
         return self._support.project(probabilities, below, share)
@@ -265,12 +272,14 @@ class RainbowAgent(Agent):
                 layer.redraw(self._noise_rng)
 
     def state_dict(self) -> dict[str, Any]:
+        self._batches.settle()
         return {
             "net": self._net.state_dict(),
             "target": self._target.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "steps": self._steps,
             "updates": self._updates,
+            "input": self._input.state_dict(),
             "rngs": [rng.bit_generator.state for rng in self._rngs],
             "noise": self._noise_rng.get_state(),
             "memory": save_parts(self, MEMORIES),
@@ -281,6 +290,7 @@ class RainbowAgent(Agent):
         self._target.load_state_dict(state["target"])
         load_optimizer(self._optimizer, state["optimizer"])
         self._steps, self._updates = state["steps"], state["updates"]
+        self._input.load_state_dict(state.get("input", {}))  # which older checkpoints do not have
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
         self._noise_rng.set_state(state["noise"])

@@ -25,7 +25,8 @@ from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError, UsageError
 from cfn.nn import memory_limits, networks
 from cfn.nn.compiling import compiled
-from cfn.nn.device import Measured, number, send
+from cfn.nn.device import Measured, fetch, number, send
+from cfn.nn.network_input import NetworkInput, Normalize
 from cfn.nn.optim import Adam, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.replay.frames import FrameStore, shared_or_own
@@ -70,6 +71,8 @@ class SACAgent(Agent):
             published runs.
         keep_cut_windows: Whether to store transitions that a truncation ended after fewer than `n_step` rewards; the
             published runs never sample them.
+        normalize_observations: Whether vectors are normalised by the running mean and standard deviation of the visited
+            ones; `auto` does, and leaves images as they are.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class SACAgent(Agent):
         init: Init = "uniform",
         clamp_log_std: bool = True,
         keep_cut_windows: bool = True,
+        normalize_observations: Normalize = False,
     ) -> None:
         if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
             raise UsageError(
@@ -121,6 +125,7 @@ class SACAgent(Agent):
         self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.update_period = update_period
         self._device = torch.device(device)
+        self._input = NetworkInput(observation_space, normalize_observations, self._device)
         self._centre, self._half_range = (
             (action_space.high + action_space.low) / 2,
             (action_space.high - action_space.low) / 2,
@@ -137,8 +142,9 @@ class SACAgent(Agent):
         self._target_actor = copy.deepcopy(self._actor).requires_grad_(False) if target == "dopamine" else None
         self._network_names = NETWORKS if self._target_actor is None else (*NETWORKS, "target_actor")
         self._log_temperature = torch.zeros((), device=self._device, requires_grad=True)
-        parameters = [*self._actor.parameters(), *self._critic.parameters(), self._log_temperature]
-        self._optimizer = Adam(parameters, lr)
+        self._parameters = {net: list(getattr(self, f"_{net}").parameters()) for net in self._network_names}
+        trained = [*self._parameters["actor"], *self._parameters["critic"], self._log_temperature]
+        self._optimizer = Adam(trained, lr)
         self._step = self._learn
         self._rngs = [seeding.generator(seed, stream) for stream in ("explore", "sample")]
         self._explore_rng, self._sample_rng = self._rngs
@@ -160,11 +166,11 @@ class SACAgent(Agent):
         if explore and self._steps < self._min_size:
             squashed = self._explore_rng.uniform(-1, 1, (count, len(self._centre)))
         else:
-            inputs = networks.to_tensor(observations, self._device)
+            inputs = self._input.of(observations)
             tensor = (
                 self._actor.sample(inputs, self._noise(count))[0] if explore else torch.tanh(self._actor(inputs)[0])
             )
-            squashed = tensor.cpu().numpy()
+            (squashed,) = fetch(tensor)
         return (self._centre + self._half_range * squashed).astype(np.float32)
 
     def observe(
@@ -177,6 +183,7 @@ class SACAgent(Agent):
         truncated: Array,
     ) -> None:
         """Add each environment's step to its n-step window, and completed transitions to the replay buffer."""
+        self._input.count(observations)
         squashed = ((actions - self._centre) / self._divisor).astype(np.float32)
         self._recorder.add(
             observations, squashed, rewards * self._reward_scale, next_observations, terminated, truncated
@@ -202,7 +209,7 @@ class SACAgent(Agent):
 
     def compile(self) -> None:
         """Compile the update."""
-        self._step = compiled(self._learn, "SAC's update", self._device)
+        self._step = compiled(self._learn, "SAC's update", self._device, self._optimizer)
 
     def _learn(
         self,
@@ -215,7 +222,7 @@ class SACAgent(Agent):
         noise: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Take one gradient step and move the target networks; return the critics' loss and the temperature."""
-        states, next_states = networks.to_input(states), networks.to_input(next_states)
+        states, next_states = self._input(states), self._input(next_states)
         temperature = self._log_temperature.detach().exp()
         target = self._targets(next_states, rewards, discounts, temperature, target_noise)
         critic_loss = (self._critic(states, actions) - target).square().mean(dim=1).sum()
@@ -224,14 +231,14 @@ class SACAgent(Agent):
         entropy_gap = log_density.detach().mean() + self._target_entropy  # positive when the entropy is too low
         descend(
             self._optimizer,
-            (actor_loss, list(self._actor.parameters())),
-            (critic_loss, list(self._critic.parameters())),
+            (actor_loss, self._parameters["actor"]),
+            (critic_loss, self._parameters["critic"]),
             (-self._log_temperature * entropy_gap, [self._log_temperature]),
         )
         with torch.no_grad():
-            torch._foreach_lerp_(list(self._target.parameters()), list(self._critic.parameters()), self._tau)
+            torch._foreach_lerp_(self._parameters["target"], self._parameters["critic"], self._tau)
             if self._target_actor is not None:
-                torch._foreach_lerp_(list(self._target_actor.parameters()), list(self._actor.parameters()), self._tau)
+                torch._foreach_lerp_(self._parameters["target_actor"], self._parameters["actor"], self._tau)
         return critic_loss.detach(), temperature
 
     def _draw(self) -> TransitionBatch:
@@ -263,6 +270,7 @@ class SACAgent(Agent):
             "log_temperature": self._log_temperature.detach().clone(),
             "optimizer": self._optimizer.state_dict(),
             "steps": self._steps,
+            "input": self._input.state_dict(),
             "rngs": [rng.bit_generator.state for rng in self._rngs],
             "noise": self._noise_rng.get_state(),
             "memory": save_parts(self, MEMORIES),
@@ -274,6 +282,7 @@ class SACAgent(Agent):
         with torch.no_grad():
             self._log_temperature.copy_(state["log_temperature"])
         self._steps = state["steps"]
+        self._input.load_state_dict(state.get("input", {}))  # which older checkpoints do not have
         for rng, saved in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = saved
         self._noise_rng.set_state(state["noise"])

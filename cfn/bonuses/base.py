@@ -46,7 +46,7 @@ class Bonus(ABC):
 
         Args:
             observations: Visited observations s_t, one row per environment.
-            visits: What else is known of the visits: true states, actions, next observations, episode boundaries.
+            visits: Context of the visits: true states, actions, next observations, episode boundaries.
         """
 
     @abstractmethod

@@ -8,6 +8,7 @@ is computed once per frame and stored with the frame. Equal frames in a batch pa
 mean of their coins as the target and their number as the weight.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -24,13 +25,15 @@ from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_flip_network import RandomPrior, coin_flip_net
 from cfn.bonuses.coin_floor import CoinTally
 from cfn.bonuses.inputs import ObservationCheck
-from cfn.bonuses.rewards import normalized, require_finite
+from cfn.bonuses.rewards import normalized
+from cfn.bonuses.state_actions import ActionOutputs
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError
 from cfn.nn import compiling, memory_limits, networks
 from cfn.nn.compiling import compiled
-from cfn.nn.device import Measured, number, send
+from cfn.nn.device import Measured, fetch, number, send
+from cfn.nn.network_input import NetworkInput, Normalize
 from cfn.nn.optim import RMSProp, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.nn.running_stats import RunningStats
@@ -74,6 +77,8 @@ class CoinFlipBonus(Bonus):
         action_space: Actions, for `of: state_action`.
         eviction: Visits that a full replay buffer discards: the oldest (`fifo`), or preferably those of states with
             little novelty (`novelty`, the "forgetting" that the paper leaves to future work).
+        normalize_observations: Whether vectors are normalised by the running mean and standard deviation of the visited
+            ones; `auto` does, and leaves images as they are.
     """
 
     def __init__(
@@ -100,11 +105,12 @@ class CoinFlipBonus(Bonus):
         eviction: Eviction = "fifo",
         of: Literal["state", "state_action"] = "state",
         action_space: gym.Space[Any] | None = None,
+        normalize_observations: Normalize = False,
     ) -> None:
         self._check = ObservationCheck(observation_space)
         self.counts_actions = of == "state_action"
-        self._actions = _number_of_actions(action_space) if self.counts_actions else 1
-        outputs = d * self._actions
+        self._outputs = ActionOutputs(self.counts_actions, action_space, d)
+        outputs = d * self._outputs.actions
         if eviction == "novelty" and not prioritize:
             raise BadValueError(
                 "eviction", "novelty is known from the priorities: set prioritize=true, or eviction=fifo"
@@ -118,26 +124,29 @@ class CoinFlipBonus(Bonus):
                 "capacity", f"{capacity} states never reach min_size={min_size}, so learning cannot begin: choose more"
             )
         shape, dtype = observation_space.shape or (), observation_space.dtype
-        frame = FrameStore.bytes_of(shape, dtype) + 4 * outputs * prior
+        self._device = torch.device(device)
+        self._input = NetworkInput(observation_space, normalize_observations, self._device)
+        frame = FrameStore.bytes_of(shape, dtype) + 4 * outputs * (prior and not self._input.normalize)
         entry = CoinReplay.bytes_of(d, coin_flips.are_coins(flips), eviction)
         self.full_bytes = memory_limits.require_buffer(capacity, entry, frame, steps)
         self.scale, self.normalize, self.update_period = scale, normalize, update_period
         self._batch_size, self._min_size, self._d, self._flips = batch_size, max(min_size, 1), d, flips
-        self._device = torch.device(device)
+        self._observation_size = math.prod(shape)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             made = [coin_flip_net(observation_space, outputs, channels, hidden) for _ in range(1 + prior)]
         self._net = made[0].to(self._device)
-        self._optimizer = RMSProp(self._net.parameters(), lr)
+        self._parameters = list(self._net.parameters())
+        self._optimizer = RMSProp(self._parameters, lr)
         self._step: Callable[..., tuple[Tensor, Tensor]] = self._learn
         self._padded: Callable[[Array], Array] = _unpadded
         self._rng = seeding.generator(seed, "coins")
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
-        self._prior = RandomPrior(made[1] if prior else None, outputs, store, self._device)
+        self._prior = RandomPrior(made[1] if prior else None, outputs, store, self._input)
         coins = coin_flips.are_coins(flips)
         self._replay = CoinReplay(
-            capacity, d, store, coins, prioritize, alpha, owned, eviction, self._rng, self._actions
+            capacity, d, store, coins, prioritize, alpha, owned, eviction, self._rng, self._outputs.actions
         )
         self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
         self._bonus_stats = RunningStats()
@@ -151,18 +160,20 @@ class CoinFlipBonus(Bonus):
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return scaled B(s_t), then update the prior's statistics and store flips (lines 11 to 15 of Algorithm 1)."""
         observations = self._check(observations)
-        require_finite(observations)
-        actions = self._taken(visits, len(observations))
+        actions = self._outputs.taken(visits, len(observations))
+        self._input.count(observations)
         slots = np.array([self._replay.frames.put(observation) for observation in observations], np.int32)
-        features = self._prior.store(observations, slots)
+        features = self._prior.stored(slots)
         rewards, predictions = np.zeros(len(observations)), np.zeros((len(observations), self._d), np.float32)
         if self._begun:
-            with torch.inference_mode():
-                output = self._f(observations, features, actions)
-            predictions = output.float().cpu().numpy()
+            output = self._outputs.select(self._f(observations, features), torch.from_numpy(actions))
+            predictions = output.numpy()
             novelty = _root_mean_square(output)
             rewards = self.scale * (normalized(novelty, self._bonus_stats) if self.normalize else novelty)
             self._prior.count(features)
+        else:
+            self._prior.complete(observations, features)
+        self._prior.keep(slots, features)
         flips = coin_flips.draw(self._flips, self._rng, predictions)
         self._replay.add(slots, flips, actions)
         if visits is not None and (states := visits.pairs if self.counts_actions else visits.states) is not None:
@@ -180,12 +191,12 @@ class CoinFlipBonus(Bonus):
         observations = self._check(observations)
         if not self._begun:
             return np.zeros(len(observations), np.float32)
-        features = self._prior.features(observations)
+        output = self._f(observations, self._prior.known(observations))
         if not self.counts_actions:
-            return _root_mean_square(self._f(observations, features))
+            return _root_mean_square(output)
         if states is not None:
-            return _root_mean_square(self._f(observations, features, np.array([state[-1] for state in states])))
-        each = [self._f(observations, features, np.full(len(features), a)) for a in range(self._actions)]
+            return _root_mean_square(self._outputs.select(output, torch.tensor([state[-1] for state in states])))
+        each = [self._outputs.select(output, torch.full((len(output),), a)) for a in range(self._outputs.actions)]
         mean: Array = np.mean([_root_mean_square(output) for output in each], axis=0)
         return mean
 
@@ -198,20 +209,22 @@ class CoinFlipBonus(Bonus):
         if not self._begun:
             return {}
         batch = self._batches.take()
-        prior, actions = self._prior.normalized(batch.features), batch.slots % self._actions
+        prior = self._prior.normalized(self._prior.of_batch(batch.frames, batch.features))
+        actions = batch.slots % self._outputs.actions
         arrays = (batch.frames, prior, actions.astype(np.int64), batch.mean_flips, batch.repeats)
         square = torch.tensor(batch.flips_square, dtype=torch.float32)
         self._optimizer.prepare()
         tensors = (networks.send_array(self._padded(array), self._device) for array in arrays)
         loss, novelty = self._step(*tensors, send(square, self._device))
         self._batches.prepare()
-        self._replay.update_priorities(batch, novelty.cpu().numpy()[: len(batch.slots)])
+        self._batches.write_back(lambda values: self._replay.update_priorities(batch, values), novelty)
         return {"bonus/loss": number(loss)}
 
     def compile(self) -> None:
-        """Compile the update, for a few sizes to which the distinct frames of a batch are padded."""
-        self._padded = partial(_padded, maximum=self._batch_size)
-        self._step = compiled(self._learn, "the coin-flip update", self._device)
+        """Compile the update, for a few sizes to which the distinct frames of a batch are padded, where this pays."""
+        if compiling.padding_pays("The coin-flip update", self._batch_size * self._observation_size, self._device):
+            self._padded = partial(compiling.padded, maximum=self._batch_size)
+            self._step = compiled(self._learn, "the coin-flip update", self._device, self._optimizer)
 
     def _learn(
         self,
@@ -234,19 +247,19 @@ class CoinFlipBonus(Bonus):
             repeats: Number of entries of each; padding has none.
             flips_square: Mean of the squared flips, over entries and coins.
         """
-        output: Tensor = self._net(networks.to_input(frames)) + prior
-        if self.counts_actions:
-            output = self._of_actions(output, actions)
+        output: Tensor = self._net(self._input(frames)) + prior
+        output = self._outputs.select(output, actions)
         size = self._batch_size * self._d
         constant = flips_square - (repeats * mean_flips.square().sum(dim=1)).sum() / size
         loss = (repeats * (mean_flips - output).square().sum(dim=1)).sum() / size + constant
-        descend(self._optimizer, (loss, list(self._net.parameters())))
+        descend(self._optimizer, (loss, self._parameters))
         return loss.detach(), output.detach().square().mean(dim=1)
 
     def _draw(self) -> CoinBatch:
         return self._replay.sample(self._batch_size, self._rng)
 
     def state_dict(self) -> dict[str, Any]:
+        self._batches.settle()
         return {
             "net": self._net.state_dict(),
             "prior": self._prior.net.state_dict() if self._prior.net else {},
@@ -255,6 +268,7 @@ class CoinFlipBonus(Bonus):
             "bonus_moments": self._bonus_stats.state_dict(),
             "rng": self._rng.bit_generator.state,
             "begun": self._begun,
+            "input": self._input.state_dict(),
             "tally": self._tally.state_dict(),
             "memory": save_parts(self, MEMORIES),
         }
@@ -268,41 +282,28 @@ class CoinFlipBonus(Bonus):
         self._bonus_stats.load_state_dict(state["bonus_moments"])
         self._rng.bit_generator.state = state["rng"]
         self._begun = state["begun"]
+        self._input.load_state_dict(state.get("input", {}))  # older checkpoints have none
         if "tally" in state:  # older checkpoints of runs without true states have none
             self._tally.load_state_dict(state["tally"])
         if "memory" in state:
             load_parts(self, MEMORIES, state["memory"])
 
-    def _f(self, observations: Array, features: Array, actions: Array | None = None) -> Tensor:
-        """Return f(s), or f(s, a): the trained network plus the normalised prior, whose raw output is `features`."""
-        output: Tensor = self._net(networks.to_tensor(observations, self._device))
-        output = output + networks.send_array(self._prior.normalized(features), self._device)
-        if not self.counts_actions:
-            return output
-        return self._of_actions(output, networks.send_array(np.asarray(actions, np.int64), self._device))
+    @torch.inference_mode()
+    def _f(self, observations: Array, features: Array) -> Tensor:
+        """Return f(s), the trained network plus the normalised prior, on the CPU. The device is waited for once.
 
-    def _of_actions(self, output: Tensor, actions: Tensor) -> Tensor:
-        """Return the d outputs of each row's action."""
-        return output.view(len(output), self._actions, self._d)[torch.arange(len(output)), actions]
-
-    def _taken(self, visits: Visits | None, rows: int) -> Array:
-        """Return the actions of visits; zeros if states are counted."""
-        if not self.counts_actions:
-            return np.zeros(rows, np.int64)
-        (actions,) = (visits or Visits()).require("cfn", "actions")
-        return np.asarray(actions, np.int64)
-
-
-def _number_of_actions(space: gym.Space[Any] | None) -> int:
-    if not isinstance(space, gym.spaces.Discrete):
-        raise BadValueError("of", f"state_action needs discrete actions, not {space}: set of=state")
-    return int(space.n)
-
-
-def _padded(array: Array, maximum: int) -> Array:
-    """Return rows padded with zeros to one of a few sizes."""
-    rows = compiling.padded_size(len(array), maximum) - len(array)
-    return np.concatenate([array, np.zeros((rows, *array.shape[1:]), array.dtype)])
+        Args:
+            observations: States.
+            features: Raw outputs of the prior; missing ones are computed and filled in.
+        """
+        new = self._prior.missing(features)
+        queued = [self._net(self._input.of(observations)).float()]
+        if new.any():
+            queued.append(self._prior.queue(observations[new]))
+        output, *computed = fetch(*queued)
+        for rows in computed:
+            features[new] = rows
+        return torch.from_numpy(output + self._prior.normalized(features))
 
 
 def _unpadded(array: Array) -> Array:
@@ -310,5 +311,5 @@ def _unpadded(array: Array) -> Array:
 
 
 def _root_mean_square(output: Tensor) -> Array:
-    array: Array = output.square().mean(dim=1).sqrt().cpu().numpy()
+    array: Array = output.square().mean(dim=1).sqrt().numpy()
     return array

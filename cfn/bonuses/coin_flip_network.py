@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import gymnasium as gym
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cfn.nn import networks
+from cfn.nn.device import fetch
+from cfn.nn.network_input import NetworkInput
 from cfn.nn.running_stats import RunningStats
 from cfn.replay.frames import FrameStore
 from cfn.types import Array
@@ -27,7 +29,7 @@ def coin_flip_net(
     """Return a network for the trained part or the prior: convolutions or hidden layers, then a linear layer."""
     if shape := networks.image_shape(space):
         body, size = networks.convolutions(shape, channels)
-        net = nn.Sequential(body, nn.Linear(size, outputs))
+        net = networks.Chain(body, nn.Linear(size, outputs))
     elif length := networks.vector_size(space):
         net = networks.perceptron(length, *hidden, outputs)
     else:
@@ -36,35 +38,56 @@ def coin_flip_net(
 
 
 class RandomPrior:
-    """Frozen random network, whose outputs are stored with the frames and normalised by running statistics.
+    """Frozen random network, whose outputs are normalised by running statistics.
+
+    Outputs are computed once per frame and stored with it, unless observations are normalised: then the input of a
+    frame moves, and its outputs are computed when they are used.
 
     Args:
         net: Network; None: there is no prior, and everything that it adds is 0.
         outputs: Number of its outputs.
         frames: Frame store that keeps its raw outputs (`features`).
-        device: Device of the network.
+        inputs: Conversion of observations to network input.
     """
 
-    def __init__(self, net: nn.Module | None, outputs: int, frames: FrameStore, device: torch.device) -> None:
-        self.net = None if net is None else net.to(device)
+    def __init__(self, net: nn.Module | None, outputs: int, frames: FrameStore, inputs: NetworkInput) -> None:
+        self.net = None if net is None else net.to(inputs.device)
         self.stats = RunningStats((outputs,), PRIOR_INITIAL_VARIANCE)
-        self._frames, self._device = frames, device
-        frames.keep_features(outputs if net is not None else 0)
+        self._frames, self._inputs, self._size = frames, inputs, outputs
+        self._moving = net is not None and inputs.normalize
+        frames.keep_features(0 if net is None or self._moving else outputs)
 
-    def store(self, observations: Array, slots: Array) -> Array:
-        """Return the raw outputs of frames in these slots of the store; they are computed once, and stored."""
-        features: Array = self._complete(observations, self._frames.features[slots])
-        self._frames.features[slots] = features
-        return features
+    def stored(self, slots: Array) -> Array:
+        """Return the raw outputs of frames in these slots of the store; NaN where they are not computed yet."""
+        return self._unknown(len(slots)) if self._moving else self._frames.features[slots]
 
-    def features(self, observations: Array) -> Array:
-        """Return the raw outputs, from the frame store where they are known; the store does not change."""
-        features = np.full((len(observations), self._frames.features.shape[1]), np.nan, np.float32)
-        if self.net is not None:
+    def known(self, observations: Array) -> Array:
+        """Return the raw outputs of the frames that are in the store; NaN for others."""
+        features = self._unknown(len(observations))
+        if self.net is not None and not self._moving:
             for i, observation in enumerate(observations):
                 if (slot := self._frames.find(observation)) is not None:
                     features[i] = self._frames.features[slot]
-        return self._complete(observations, features)
+        return features
+
+    def missing(self, features: Array) -> Array:
+        """Return which rows of raw outputs are not computed yet."""
+        return np.zeros(len(features), bool) if self.net is None else np.isnan(features[:, 0])
+
+    def complete(self, observations: Array, features: Array) -> Array:
+        """Compute the raw outputs that are missing in `features`, fill them in, and return all."""
+        if (new := self.missing(features)).any():
+            (features[new],) = fetch(self.queue(observations[new]))
+        return features
+
+    def keep(self, slots: Array, features: Array) -> None:
+        """Store raw outputs of frames in these slots, so that they are computed once."""
+        if not self._moving:
+            self._frames.features[slots] = features
+
+    def of_batch(self, frames: Array, features: Array) -> Array:
+        """Return the raw outputs of sampled frames, whose stored outputs are `features`."""
+        return fetch(self.queue(frames))[0] if self._moving else features
 
     def count(self, features: Array) -> None:
         """Add raw outputs of visited states to the running statistics."""
@@ -79,8 +102,11 @@ class RandomPrior:
         return prior.astype(features.dtype)
 
     @torch.inference_mode()
-    def _complete(self, observations: Array, features: Array) -> Array:
-        """Compute the raw outputs where `features` are NaN, for frames that are new to the frame store."""
-        if self.net is not None and (new := np.isnan(features[:, 0])).any():
-            features[new] = self.net(networks.to_tensor(observations[new], self._device)).cpu().numpy()
-        return features
+    def queue(self, observations: Array) -> Tensor:
+        """Let the device compute raw outputs, without waiting for them."""
+        assert self.net is not None
+        outputs: Tensor = self.net(self._inputs.of(observations))
+        return outputs
+
+    def _unknown(self, rows: int) -> Array:
+        return np.full((rows, 0 if self.net is None else self._size), np.nan, np.float32)

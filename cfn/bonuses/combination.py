@@ -1,4 +1,4 @@
-"""Bonuses that are made of other bonuses: what all of them need of their parts."""
+"""Base class of bonuses that are made of other bonuses, and the check of their parts."""
 
 import math
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ KINDS = {
     "episode": "remembers one episode",
     "combination": "is itself made of bonuses",
 }
-"""Words for each kind of bonus in error messages."""
+"""Description of each kind of bonus in error messages."""
 
 
 class Combination(Bonus):
-    """Owns other bonuses: it updates, saves and loads them.
+    """Updates, saves and loads the bonuses that it is made of.
 
     Args:
         parts: The bonuses by name.
@@ -40,7 +40,7 @@ class Combination(Bonus):
         return tuple(net for part in self._parts.values() for net in part.networks)
 
     def update(self) -> Measured:
-        """Update each part as often as its own `update_period` says; metrics of several parts have their names."""
+        """Update each part at its own `update_period`; metrics of several parts have the part's name as a prefix."""
         self._updates += 1
         step = self._updates * self.update_period
         metrics: dict[str, Any] = {}
@@ -70,7 +70,7 @@ def require_kind(key: str, part: Bonus, kinds: tuple[str, ...], needed: str) -> 
         key: Key of the part.
         part: The part.
         kinds: Kinds that are accepted.
-        needed: What is needed instead, for the message.
+        needed: Requirement, for the message.
     """
     if part.kind not in kinds:
         raise BadValueError(key, f"{type(part).__name__} {KINDS[part.kind]}, but {needed}")

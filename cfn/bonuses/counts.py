@@ -7,7 +7,7 @@ import numpy as np
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
-from cfn.errors import UsageError
+from cfn.errors import BadInputError
 from cfn.types import Array, NonNegativeFloat, State
 
 
@@ -43,7 +43,7 @@ class CountBonus(Bonus):
     @staticmethod
     def _required(states: Sequence[State] | None) -> Sequence[State]:
         if states is None:
-            raise UsageError(
+            raise BadInputError(
                 "bonus=count counts true states, but this environment reports none in info['state']: "
                 "choose another bonus, or with env=gym set env.bin (for example to 0.1) to bin observations into states"
             )

@@ -19,6 +19,7 @@ import numpy as np
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.context_trees import LEVELS, ContextTrees, Gain
 from cfn.bonuses.grey import require_images, small_grey, small_shape
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.visits import Visits
 from cfn.types import Array, NonNegativeFloat, Positive, State
 
@@ -40,6 +41,7 @@ class CTSBonus(Bonus):
     def __init__(self, observation_space: gym.Space[Any], scale: NonNegativeFloat = 0.05, side: Positive = 42) -> None:
         self.scale, self._side = scale, side
         self._trees = ContextTrees(*small_shape(require_images("cts", observation_space), side))
+        self._check = ObservationCheck(observation_space)
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Learn each image in turn, and return the scaled bonuses."""
@@ -56,7 +58,7 @@ class CTSBonus(Bonus):
         self._trees.load_state_dict(state)
 
     def _bonuses(self, observations: Array, learn: bool) -> Array:
-        images = (small_grey(observations, self._side) * LEVELS / 256).astype(np.uint8)
+        images = (small_grey(self._check(observations), self._side) * LEVELS / 256).astype(np.uint8)
         counts = np.array([pseudo_count(self._trees.gain(image, learn)) for image in images])
         bonuses: Array = (counts + SMOOTHING) ** -0.5
         return bonuses

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from cfn import seeding
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.rnd import predictor_network, target_network
 from cfn.bonuses.visits import Visits
 from cfn.bonuses.whitening import as_floats, whitened
@@ -90,6 +91,7 @@ class DRNDBonus(Bonus):
         if capacity < max(batch_size, min_size):
             least = f"batch_size={batch_size} and min_size={min_size}"
             raise BadValueError("capacity", f"{capacity} visits are fewer than {least} need: choose more")
+        self._check = ObservationCheck(observation_space)
         shape, dtype = observation_space.shape or (), observation_space.dtype
         entry = CoinReplay.bytes_of(targets)
         self.full_bytes = memory_limits.require_buffer(capacity, entry, FrameStore.bytes_of(shape, dtype), steps)
@@ -104,7 +106,7 @@ class DRNDBonus(Bonus):
         self._optimizer = torch.optim.Adam(self._predictor.parameters(), lr, fused=True)
         self._rng = seeding.generator(seed, "targets")
         store, owned = shared_or_own(frames, shape, dtype)
-        # A visit's coins are all tails but for the one of its target: the buffer then knows how often each was drawn.
+        # A visit stores its target as coins, all tails but the target's: their mean tells how often each was drawn.
         self._replay = CoinReplay(capacity, targets, store, prioritize=False, owns_frames=owned)
         self._batches = Prefetcher(self._draw, self._replay.as_batch, self._device)
         self._input_stats, self._stats = RunningStats(shape), RunningStats()
@@ -116,6 +118,7 @@ class DRNDBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled bonuses; draw a target for each visit, and store both."""
+        observations = self._check(observations)
         self._input_stats.update(as_floats(observations))
         with torch.inference_mode():
             prediction, targets = self._outputs(observations)
@@ -132,7 +135,7 @@ class DRNDBonus(Bonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return the pooled statistic, which estimates 1 / sqrt(N(s))."""
-        estimates: Array = pooled(*self._outputs(observations)).cpu().numpy().astype(np.float64)
+        estimates: Array = pooled(*self._outputs(self._check(observations))).cpu().numpy().astype(np.float64)
         return estimates
 
     def update(self) -> Measured:

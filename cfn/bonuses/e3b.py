@@ -91,6 +91,7 @@ class E3BBonus(TransitionBonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled bonuses, and add the states to their episodes and the transitions to the buffer."""
+        observations = self._check(observations)
         (begins,) = (visits or Visits()).require("e3b", "begins")
         require_rows("e3b", observations, len(self._frozen))
         self._remember(observations, visits)
@@ -106,7 +107,7 @@ class E3BBonus(TransitionBonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return |h|^2 / ridge, the bonus at the beginning of an episode: it does not depend on visits."""
-        features = self._model.features(self._inputs(observations))
+        features = self._model.features(self._inputs(self._check(observations)))
         norms: Array = (features.double().square().sum(dim=1) / self._ridge).cpu().numpy()
         return norms
 

@@ -21,8 +21,9 @@ from scipy import sparse
 
 from cfn import seeding
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.inverse_gram import InverseGram
-from cfn.bonuses.rewards import normalized, require_finite
+from cfn.bonuses.rewards import normalized
 from cfn.bonuses.visits import Visits
 from cfn.nn import networks
 from cfn.nn.running_stats import RunningStats
@@ -56,6 +57,7 @@ class EllipticalBonus(Bonus):
         ridge: PositiveFloat = 1e-3,
     ) -> None:
         self.scale, self.normalize = scale, normalize
+        self._check = ObservationCheck(observation_space)
         self.full_bytes = InverseGram.bytes_of(features)
         self._features = RandomFeatures(observation_space, features, seed, torch.device(device))
         self._inverse = InverseGram(features, ridge)
@@ -63,7 +65,7 @@ class EllipticalBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Count the visits, and return their scaled bonuses."""
-        require_finite(observations)
+        observations = self._check(observations)
         before = self._inverse.add(self._features(observations))
         novelty = np.sqrt(before / (1 + before))  # the current visit included
         rewards: Array = self.scale * (normalized(novelty, self._bonus_stats) if self.normalize else novelty)
@@ -71,7 +73,7 @@ class EllipticalBonus(Bonus):
 
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return B(s): 1 for a state unlike all visited ones."""
-        novelty: Array = np.sqrt(np.minimum(self._inverse.forms(self._features(observations)), 1.0))
+        novelty: Array = np.sqrt(np.minimum(self._inverse.forms(self._features(self._check(observations))), 1.0))
         return novelty
 
     def state_dict(self) -> dict[str, Any]:

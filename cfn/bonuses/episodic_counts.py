@@ -5,7 +5,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from cfn.errors import UsageError
+from cfn.bonuses.inputs import ObservationCheck
+from cfn.errors import BadInputError
 from cfn.nn import networks
 from cfn.replay.content_index import Digest, content_digest
 from cfn.types import Array
@@ -21,17 +22,18 @@ class EpisodicCounts:
         observation_space: Images (uint8, height x width) or vectors.
         num_envs: Number of environments.
         bin: Width of the bins of vectors.
+
+    Attributes:
+        check: Check of the observations.
     """
 
     def __init__(self, bonus: str, observation_space: gym.Space[Any], num_envs: int, bin: float) -> None:
         self._is_image = networks.image_shape(observation_space) is not None
-        if not self._is_image and networks.vector_size(observation_space) is None:
-            raise networks.unsupported(observation_space)
-        self._bonus, self._bin = bonus, bin
+        self._bonus, self._bin, self.check = bonus, bin, ObservationCheck(observation_space)
         self._counts: list[dict[Digest, int]] = [{} for _ in range(num_envs)]
 
     def clear(self, begins: Array) -> None:
-        """Forget the episodes of the environments in which a new one begins."""
+        """Reset the counts of environments in which a new episode begins."""
         require_rows(self._bonus, begins, len(self._counts))
         for row in np.flatnonzero(begins).tolist():
             self._counts[row] = {}
@@ -43,6 +45,7 @@ class EpisodicCounts:
             observations: Observations, one row per environment.
             rows: Environments to count, as a mask; None: all. The counts of the others are 0.
         """
+        observations = self.check(observations)
         require_rows(self._bonus, observations, len(self._counts))
         counts = np.zeros(len(observations), np.int64)
         for row in range(len(observations)) if rows is None else np.flatnonzero(rows).tolist():
@@ -70,7 +73,7 @@ class EpisodicCounts:
 
 
 def require_rows(bonus: str, observations: Array, num_envs: int) -> None:
-    """Raise `UsageError` unless there is one row per environment.
+    """Raise `BadInputError` unless there is one row per environment.
 
     Args:
         bonus: Name of the bonus, for the message.
@@ -78,7 +81,7 @@ def require_rows(bonus: str, observations: Array, num_envs: int) -> None:
         num_envs: Number of environments.
     """
     if len(observations) != num_envs:
-        raise UsageError(
+        raise BadInputError(
             f"bonus={bonus} remembers the episode of each environment, and was made for {num_envs}, not for "
             f"{len(observations)}: construct it with num_envs={len(observations)}"
         )

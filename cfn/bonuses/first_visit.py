@@ -1,7 +1,7 @@
 """Pays for the first visit of an episode: the episodic part of count-based bonuses (Henaff et al., 2023).
 
 [N_episode(s) = 1] alone does not explore: it pays the same in every episode. It is meant as `bonus.episodic` of
-`bonus=product`, where a global bonus decides what a first visit is worth.
+`bonus=product`, where a global bonus sets the value of a first visit.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class FirstVisitBonus(Bonus):
 
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return ones: at the beginning of an episode, every observation is new."""
-        return np.ones(len(observations))
+        return np.ones(len(self._counts.check(observations)))
 
     def state_dict(self) -> dict[str, Any]:
         return {"counts": self._counts.state_dict()}

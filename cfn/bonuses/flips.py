@@ -16,7 +16,7 @@ from cfn.types import Array
 Flips = Literal["rademacher", "balanced", "gaussian", "zero"]
 """Distributions of the flips."""
 CANDIDATES = 128
-"""Number of candidates for a balanced flip: what they leave of the noise is 1 / 5,000 (`theory.balanced_share`)."""
+"""Number of candidates for a balanced flip: 1 / 5,000 of the noise remains (`theory.balanced_share`)."""
 
 
 def are_coins(flips: Flips) -> bool:
@@ -30,7 +30,7 @@ def draw(flips: Flips, rng: np.random.Generator, predictions: Array) -> Array:
     Args:
         flips: Distribution.
         rng: Source of randomness.
-        predictions: f(s) of each row; zeros where nothing is known, for which balanced flips are independent ones.
+        predictions: f(s) of each row; where it is unknown, zeros: balanced flips are then independent ones.
     """
     shape = predictions.shape
     if flips == "balanced":

@@ -1,10 +1,10 @@
-"""Small grey images: the input of bonuses that count or model pixels instead of learning features."""
+"""Small grey images: input of bonuses that count or model pixels instead of learning features."""
 
 import cv2
 import gymnasium as gym
 import numpy as np
 
-from cfn.errors import UsageError
+from cfn.errors import BadInputError
 from cfn.nn import networks
 from cfn.types import Array
 
@@ -13,7 +13,7 @@ LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 def require_images(bonus: str, space: gym.Space[object]) -> tuple[int, int, int]:
-    """Return (channels, height, width) of a space of images; raise `UsageError` for other observations.
+    """Return (channels, height, width) of a space of images; raise `BadInputError` for other observations.
 
     Args:
         bonus: Name of the bonus, for the message.
@@ -21,7 +21,7 @@ def require_images(bonus: str, space: gym.Space[object]) -> tuple[int, int, int]
     """
     shape = networks.image_shape(space)
     if shape is None:
-        raise UsageError(
+        raise BadInputError(
             f"bonus={bonus} needs images (uint8, height x width), but this environment has observations of {space}: "
             "use bonus=cfn, bonus=rnd or bonus=simhash"
         )

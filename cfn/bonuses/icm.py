@@ -1,6 +1,6 @@
 """The Intrinsic Curiosity Module (Pathak et al., 2017): the error of a forward model in inverse-dynamics features.
 
-It is no count: what cannot be predicted, such as the outcome of a noisy action, stays novel for ever.
+It is no count: transitions that cannot be predicted, such as outcomes of a noisy action, stay novel for ever.
 
 Departures: the networks learn from uniform samples of a replay buffer instead of the newest rollouts; the weight of
 the forward loss does not depend on the length of a rollout. With `detach` (the default, not published) the forward loss
@@ -85,6 +85,7 @@ class ICMBonus(TransitionBonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled errors of the transitions, and add these to the replay buffer."""
+        observations = self._check(observations)
         numbers, after = self._remember(observations, visits)
         with torch.inference_mode():
             errors, _ = self._errors(observations, numbers, after)
@@ -99,7 +100,8 @@ class ICMBonus(TransitionBonus):
 
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return the error of the latest transition from each observation, at the time of that visit; 0 if unknown."""
-        return np.array([self._latest.get(content_digest(one.tobytes()), 0.0) for one in observations])
+        checked = self._check(observations)
+        return np.array([self._latest.get(content_digest(one.tobytes()), 0.0) for one in checked])
 
     def _loss(self, batch: TransitionBatch) -> Tensor:
         """Return the weighted inverse and forward loss."""

@@ -21,7 +21,7 @@ class InverseCovariance:
         self._inverse = np.stack([self._start] * num_envs)
 
     def clear(self, begins: Array) -> None:
-        """Forget the episodes of the environments in which a new one begins."""
+        """Reset the matrices of environments in which a new episode begins."""
         self._inverse[begins] = self._start
 
     def visit(self, features: Array) -> Array:

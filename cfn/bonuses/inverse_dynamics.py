@@ -1,4 +1,4 @@
-"""Features from inverse dynamics (Pathak et al., 2017): what a network needs to tell the action between two states.
+"""Features from inverse dynamics (Pathak et al., 2017): trained to predict the action between two states.
 
 Such features ignore what the agent cannot influence. The networks are the published ones: for images, four 3x3
 convolutions with stride 2, 32 channels and ELUs, on at most 42 x 42 pixels; the head has 256 hidden units. For vectors,
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cfn.errors import UsageError
+from cfn.errors import BadInputError
 from cfn.nn import networks
 from cfn.types import Array
 
@@ -28,7 +28,7 @@ SMALL = 0.01
 
 
 class Actions:
-    """Actions as numbers for networks: one-hot vectors if they are discrete, as they are if continuous.
+    """Converts actions to network input: discrete ones to one-hot vectors; continuous ones stay as they are.
 
     Args:
         bonus: Name of the bonus, for the message.
@@ -42,7 +42,7 @@ class Actions:
         elif isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
             self.size, self._discrete = space.shape[0], False
         else:
-            raise UsageError(
+            raise BadInputError(
                 f"bonus={bonus} learns from actions, which must be discrete or vectors, not {space}: "
                 "use a bonus that learns from observations alone, such as cfn or rnd"
             )

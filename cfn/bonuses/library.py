@@ -9,7 +9,7 @@ from cfn import schema
 from cfn.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
-    from cfn.bonuses.base import Bonus  # imports PyTorch, which takes a second: `from cfn import make_bonus` does not
+    from cfn.bonuses.base import Bonus  # PyTorch is slow to import, and `from cfn import make_bonus` does without
 
 
 def bonus_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""NovelD (Zhang et al., 2021): pays for steps from what is known to what is new, once per episode and state.
+"""NovelD (Zhang et al., 2021): pays for steps from familiar to novel states, once per episode and state.
 
 nov(s') - alpha nov(s) is large only at the border between states that were visited often and states that were not. The
 novelty is that of any bonus that is paid for states; the paper's is RND. As in the published code, the novelty learns

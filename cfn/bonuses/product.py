@@ -1,9 +1,9 @@
-"""Product of a global and an episodic bonus (Henaff et al., 2023): what is new to the run, once per episode.
+"""Product of a global and an episodic bonus (Henaff et al., 2023): pays for states new to the run, once per episode.
 
 The paper combines counts, [N_episode(s) = 1] / sqrt(N(s)), and functions, E3B x RND or E3B x NovelD. Here any bonus
 with a memory of the whole run can be multiplied by any bonus with a memory of one episode. The first factor is B(s) of
-the global bonus, without scale and normalisation and after this visit is counted. The second is what the episodic bonus
-pays for the visit, with its own scale and normalisation.
+the global bonus, without scale and normalisation and after this visit is counted. The second is the reward
+of the episodic bonus for the visit, with its own scale and normalisation.
 
 Departures: a visit is counted once, at the moment when an action is taken (the published code counts some states twice
 and forgets the first of each episode), there is one table for all environments, and the running standard deviation is

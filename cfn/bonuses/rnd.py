@@ -73,7 +73,8 @@ class RNDBonus(Bonus):
             networks.orthogonal(target)
             networks.orthogonal(predictor)
         self._target, self._predictor = target.to(self._device), predictor.to(self._device)
-        self._optimizer = Adam(self._predictor.parameters(), lr, ADAM_EPSILON)
+        self._parameters = list(self._predictor.parameters())
+        self._optimizer = Adam(self._parameters, lr, ADAM_EPSILON)
         self._step = self._learn
         stats = PublishedStats if self._published else RunningStats
         self._input_stats, self._error_stats = stats(observation_space.shape or ()), stats()
@@ -118,12 +119,12 @@ class RNDBonus(Bonus):
 
     def compile(self) -> None:
         """Compile the update."""
-        self._step = compiled(self._learn, "RND's update", self._device)
+        self._step = compiled(self._learn, "RND's update", self._device, self._optimizer)
 
     def _learn(self, inputs: Tensor) -> Tensor:
         """Take one gradient step, and return the loss."""
         loss = self._error(inputs).mean()
-        descend(self._optimizer, (loss, list(self._predictor.parameters())))
+        descend(self._optimizer, (loss, self._parameters))
         return loss.detach()
 
     def state_dict(self) -> dict[str, Any]:
@@ -170,7 +171,7 @@ def target_network(space: gym.Space[Any], outputs: int = FEATURES) -> nn.Module:
     """Return a target network, without its initial weights."""
     if shape := networks.image_shape(space):
         body, size = networks.convolutions(shape)
-        return nn.Sequential(body, nn.Linear(size, outputs))
+        return networks.Chain(body, nn.Linear(size, outputs))
     if length := networks.vector_size(space):
         return networks.perceptron(length, 400, outputs)
     raise networks.unsupported(space)
@@ -181,7 +182,7 @@ def predictor_network(space: gym.Space[Any], outputs: int = FEATURES) -> nn.Modu
     if shape := networks.image_shape(space):
         body, size = networks.convolutions(shape)
         head = (nn.Linear(size, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, outputs))
-        return nn.Sequential(body, *head)
+        return networks.Chain(body, *head)
     if length := networks.vector_size(space):
         return networks.perceptron(length, 400, 300, outputs)
     raise networks.unsupported(space)

@@ -18,6 +18,7 @@ import numpy as np
 from cfn import seeding
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.grey import small_grey, small_shape
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.visits import Visits
 from cfn.nn import networks
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, State
@@ -33,7 +34,7 @@ class SimHashBonus(Bonus):
         observation_space: Images (uint8, height x width) or vectors.
         seed: Seed of the projection.
         scale: Weight of the bonus in the reward; the paper's 0.01 is for 256 bits, and 0.01 * 256 / `bits` for others.
-        bits: Length of a hash code: the more bits, the finer the states are told apart.
+        bits: Length of a hash code; more bits distinguish more states.
         centre: Number of first states whose mean is subtracted; 0: none, as published.
     """
 
@@ -52,7 +53,7 @@ class SimHashBonus(Bonus):
             size = length
         else:
             raise networks.unsupported(observation_space)
-        self.scale, self._to_centre = scale, centre
+        self.scale, self._to_centre, self._check = scale, centre, ObservationCheck(observation_space)
         self._projection = seeding.generator(seed, "simhash").standard_normal((size, bits), np.float32)
         self._mean = np.zeros(size, np.float32)
         self._first: list[Array] | None = [] if centre else None  # states so far, until the mean is fixed
@@ -60,7 +61,7 @@ class SimHashBonus(Bonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Count the visits, and return their scaled bonuses."""
-        inputs = _inputs(observations)
+        inputs = _inputs(self._check(observations))
         rewards = []
         for code in self._codes(inputs):
             self._counts[code] = self._counts.get(code, 0) + 1
@@ -73,7 +74,7 @@ class SimHashBonus(Bonus):
 
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return 1 / sqrt(n(c)); a code without visits counts as visited once."""
-        codes = self._codes(_inputs(observations))
+        codes = self._codes(_inputs(self._check(observations)))
         return np.array([max(self._counts.get(code, 0), 1) for code in codes]) ** -0.5
 
     def state_dict(self) -> dict[str, Any]:

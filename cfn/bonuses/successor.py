@@ -53,7 +53,7 @@ class SuccessorNetwork(nn.Module):
             channels, height, width = shape
             outputs = channels * min(height, SIDE) * min(width, SIDE)
         elif length := networks.vector_size(space):
-            body, size = nn.Sequential(networks.perceptron(length, *networks.HIDDEN), nn.LeakyReLU()), 300
+            body, size = networks.Chain(networks.perceptron(length, *networks.HIDDEN), nn.LeakyReLU()), 300
             outputs = length
         else:
             raise networks.unsupported(space)
@@ -131,13 +131,14 @@ class SuccessorBonus(TransitionBonus):
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:
         """Return the scaled bonuses, and add the transitions to the replay buffer."""
+        observations = self._check(observations)
         self._remember(observations, visits)
         return self.scale * self.novelty(observations)
 
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return 1 / |psi(s)|."""
-        _, psi = self._target(self._inputs(observations))
+        _, psi = self._target(self._inputs(self._check(observations)))
         inverse: Array = inverse_norm(psi).double().cpu().numpy()
         return inverse
 

@@ -1,4 +1,4 @@
-"""Theory of counting with coin flips (Section 3.1, Appendices A and B, and balanced flips), as functions."""
+"""Formulas of counting with coin flips: Section 3.1, Appendices A and B, and balanced flips."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Bonuses that learn networks from transitions: what they share of the learning."""
+"""Base class of bonuses that train networks on transitions from a replay buffer."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cfn.bonuses.base import Bonus
+from cfn.bonuses.inputs import ObservationCheck
 from cfn.bonuses.inverse_dynamics import Actions
 from cfn.bonuses.transition_memory import TransitionMemory
 from cfn.bonuses.visits import Visits
@@ -24,7 +25,7 @@ MAX_GRADIENT = 40.0
 
 
 class TransitionBonus(Bonus):
-    """Keeps transitions in a replay buffer, and takes gradient steps on a loss of batches of them.
+    """Stores transitions in a replay buffer, and takes gradient steps on the loss of sampled batches.
 
     A subclass sets `_optimizer`, and the parameters whose gradient is clipped, in its constructor.
 
@@ -58,6 +59,7 @@ class TransitionBonus(Bonus):
         min_size: int,
     ) -> None:
         self._name, self._device, self._actions = name, torch.device(device), Actions(name, action_space)
+        self._check = ObservationCheck(observation_space)
         example = self._actions.example
         self._memory = TransitionMemory(
             observation_space, example, seed, self._device, frames, steps, capacity, batch_size, min_size
@@ -93,7 +95,7 @@ class TransitionBonus(Bonus):
         """Add the transitions to the buffer; return their actions, as stored, and the next observations."""
         needed = ("actions", "next_observations", "terminated")
         actions, after, terminated = (visits or Visits()).require(self._name, *needed)
-        numbers = self._actions.numbers(actions)
+        numbers, after = self._actions.numbers(actions), self._check(after)
         self._memory.add(observations, numbers, after, terminated)
         return numbers, after
 

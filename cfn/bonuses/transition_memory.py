@@ -17,7 +17,7 @@ from cfn.types import Array
 
 
 class TransitionMemory:
-    """The newest transitions (s, a, s', whether s' is terminal), and batches of them.
+    """Stores the newest transitions (s, a, s', whether s' is terminal), and samples batches of them.
 
     Args:
         observation_space: Observations of one environment.

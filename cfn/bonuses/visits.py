@@ -1,10 +1,10 @@
-"""Context of a batch of visits, for bonuses that need more than the observations."""
+"""Context of a batch of visits, for bonuses that use more than the observations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cfn.errors import UsageError
+from cfn.errors import BadInputError
 from cfn.types import Array, State
 
 
@@ -42,7 +42,7 @@ class Visits:
         return [(*state, int(action)) for state, action in zip(self.states, self.actions, strict=True)]
 
     def require(self, bonus: str, *names: str) -> list[Any]:
-        """Return the values of the named fields; raise `UsageError` if one is None.
+        """Return the values of the named fields; raise `BadInputError` if one is None.
 
         Args:
             bonus: Name of the bonus that needs them, for the message.
@@ -50,5 +50,5 @@ class Visits:
         """
         if missing := [name for name in names if getattr(self, name) is None]:
             needed = " and ".join(f"`{name}`" for name in missing)
-            raise UsageError(f"bonus={bonus} needs {needed} of each visit: observe(observations, Visits(...))")
+            raise BadInputError(f"bonus={bonus} needs {needed} of each visit: observe(observations, Visits(...))")
         return [getattr(self, name) for name in names]

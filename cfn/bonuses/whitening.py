@@ -16,7 +16,7 @@ def as_floats(observations: Array) -> Array:
 
 
 def whitened(observations: Array, stats: RunningStats) -> Array:
-    """Return observations (in the form of `as_floats`) minus their mean, divided by the deviation, clipped."""
+    """Return observations minus their running mean, divided by the running standard deviation, clipped."""
     normalized = (as_floats(observations) - stats.mean) / np.sqrt(stats.variance + 1e-8)
     inputs: Array = np.clip(normalized, -CLIP, CLIP).astype(np.float32)
     return inputs

@@ -1,8 +1,9 @@
 """The device that PyTorch computes on: its choice, transfers to it, and bfloat16.
 
 A GPU works asynchronously, and every wait for it costs time. So batches are copied through pinned memory without
-waiting (`send`), the next batch is sampled while the device works (`prefetch.py`), and losses stay on the device until
-they are logged (`number`). On a CPU none of this applies, and no number changes.
+waiting (`send`), the next batch is sampled while the device works (`prefetch.py`), results are read with one wait
+(`fetch`), and losses stay on the device until they are logged (`number`). On a CPU none of this applies, and no number
+changes.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from cfn.errors import UsageError
+from cfn.types import Array
 
 DEFAULT_THREADS = torch.get_num_threads()
 """Number of CPU threads that PyTorch uses by default."""
@@ -43,6 +45,34 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     Copies to CUDA go through pinned memory, which PyTorch caches: a plain copy would wait for all queued work.
     """
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def fetch(*tensors: Tensor) -> list[Array]:
+    """Return tensors as arrays. The program waits for the device once, however many they are."""
+    return fetch_later(*tensors)()
+
+
+def fetch_later(*tensors: Tensor) -> Callable[[], list[Array]]:
+    """Begin to copy tensors from the device, and return a function that waits for the copies and returns them.
+
+    PyTorch copies to pinned memory here, so the program can continue meanwhile.
+    """
+    copies = [tensor.detach().to("cpu", non_blocking=True) for tensor in tensors]
+    arrived = queue_end(tensors[0].device) if asynchronous(tensors[0].device) else None
+
+    def arrays() -> list[Array]:
+        if arrived is not None:
+            arrived.synchronize()
+        return [copy.numpy() for copy in copies]
+
+    return arrays
+
+
+def queue_end(device: torch.device) -> torch.Event:
+    """Return an event that occurs when the device has done all work that is queued now."""
+    event = torch.Event(device)
+    event.record()
+    return event
 
 
 def number(tensor: Tensor) -> float | Tensor:

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from cfn.errors import BadInputError
 from cfn.nn.device import send
+from cfn.nn.images import channels_first
 from cfn.types import Array
 
 SLOPE = 0.2
@@ -30,15 +31,24 @@ class SameConv2d(nn.Conv2d):
 
     def forward(self, input: Tensor) -> Tensor:
         """Pad and convolve; symmetric padding is left to the convolution, which saves a copy of the batch."""
-        padding = [
-            max((math.ceil(size / stride) - 1) * stride + kernel - size, 0)
-            for size, kernel, stride in zip(input.shape[2:], self.kernel_size, self.stride, strict=True)
-        ]
-        if any(total % 2 for total in padding):
-            bottom, right = (total - total // 2 for total in padding)
-            input = functional.pad(input, [padding[1] // 2, right, padding[0] // 2, bottom])
-            padding = [0, 0]
-        return functional.conv2d(input, self.weight, self.bias, self.stride, [total // 2 for total in padding])
+        (_, _, height, width), (tall, wide), (down, across) = input.shape, self.kernel_size, self.stride
+        rows = max((-(-height // down) - 1) * down + tall - height, 0)
+        columns = max((-(-width // across) - 1) * across + wide - width, 0)
+        if rows % 2 or columns % 2:
+            left, top = columns // 2, rows // 2
+            input = functional.pad(input, [left, columns - left, top, rows - top])
+            rows = columns = 0
+        return torch.conv2d(input, self.weight, self.bias, self.stride, (rows // 2, columns // 2))
+
+
+class Chain(nn.Sequential):
+    """Layers in a row, called without PyTorch's look for hooks, which takes as long as a small layer."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the layers."""
+        for layer in self._modules.values():
+            input = layer.forward(input)
+        return input
 
 
 class FlattenPixels(nn.Module):
@@ -60,18 +70,6 @@ def image_shape(space: gym.Space[object]) -> tuple[int, int, int] | None:
         )
     height, width, *channels = space.shape
     return (channels or [1])[0], height, width
-
-
-def channels_first(shape: tuple[int, ...]) -> bool:
-    """Return whether the shape of an image is channels x height x width: its first size is the smallest of three.
-
-    A few sizes could be either; they count as channels first only if height and width are equal, or at most 4 channels
-    come first.
-    """
-    if len(shape) != 3:
-        return False
-    first, second, third = shape
-    return first < min(second, third) and (second == third or first <= 4)
 
 
 def vector_size(space: gym.Space[object]) -> int | None:
@@ -115,11 +113,11 @@ def to_input(tensor: Tensor) -> Tensor:
 
 def convolutions(
     shape: tuple[int, int, int], channels: Sequence[int] = CHANNELS, slope: float = SLOPE
-) -> tuple[nn.Sequential, int]:
+) -> tuple[Chain, int]:
     """Return the three convolutions of all image networks, and the number of their outputs (84x84: 7,744)."""
     inputs, height, width = shape
     first, second, third = channels
-    net = nn.Sequential(
+    net = Chain(
         SameConv2d(inputs, first, 8, stride=4),
         nn.LeakyReLU(slope, inplace=True),
         SameConv2d(first, second, 4, stride=2),
@@ -131,12 +129,12 @@ def convolutions(
     return net, third * math.ceil(math.ceil(height / 4) / 2) * math.ceil(math.ceil(width / 4) / 2)
 
 
-def perceptron(*sizes: int, slope: float = SLOPE, linear: type[nn.Linear] = nn.Linear) -> nn.Sequential:
+def perceptron(*sizes: int, slope: float = SLOPE, linear: type[nn.Linear] = nn.Linear) -> Chain:
     """Return linear layers with leaky ReLUs (slope 0: ReLUs) between them."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         layers += [linear(inputs, outputs), nn.LeakyReLU(slope, inplace=True)]
-    return nn.Sequential(*layers[:-1])
+    return Chain(*layers[:-1])
 
 
 def orthogonal(net: nn.Module) -> nn.Module:

@@ -9,17 +9,26 @@ decay 0.9 and small gradients it takes about 90 steps (0.9^90 = 8e-5) until it i
 small.
 """
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
+
+
+def _without_compiler(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of PyTorch's optimisers without its decorator, which takes a second to import the compiler."""
+    return getattr(method, "__wrapped__", method)
 
 
 class Optimizer(torch.optim.Optimizer):
     """Optimiser whose step is a function of parameters and gradients."""
+
+    add_param_group = _without_compiler(torch.optim.Optimizer.add_param_group)
+    state_dict = _without_compiler(torch.optim.Optimizer.state_dict)
+    load_state_dict = _without_compiler(torch.optim.Optimizer.load_state_dict)
 
     @abstractmethod
     def initial_state(self, parameter: Tensor) -> dict[str, Tensor]:
@@ -29,8 +38,11 @@ class Optimizer(torch.optim.Optimizer):
     def apply(self, parameters: list[Tensor], gradients: list[Tensor]) -> None:
         """Take one step with these gradients."""
 
+    in_graph = False
+    """Whether the step is part of a compiled update."""
+
     def prepare(self) -> None:
-        """Create missing states. A compiled update cannot create them, so it is called before each update."""
+        """Do what a compiled update cannot contain, before each update: create missing states."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter not in self.state:
@@ -55,6 +67,19 @@ class Adam(Optimizer):
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, epsilon: float = 1e-8) -> None:
         super().__init__(parameters, {"lr": lr, "betas": (0.9, 0.999), "eps": epsilon, "fused": True})
+        first = self.param_groups[0]["params"][0]
+        # A compiler would compute the two powers again for each parameter's every element.
+        self._rate, self._root_factor = (torch.zeros((), device=first.device) for _ in range(2))
+
+    def prepare(self) -> None:
+        """Create missing states, and compute the corrections of the moments for the next step."""
+        super().prepare()
+        if self.in_graph:
+            (group,) = self.param_groups
+            (beta1, beta2), step = group["betas"], self.state[group["params"][0]]["step"] + 1
+            first, second = (-torch.expm1(step * math.log(beta)) for beta in (beta1, beta2))  # 1 - beta^step
+            self._rate.copy_(group["lr"] / first)
+            self._root_factor.copy_(second.rsqrt())
 
     def initial_state(self, parameter: Tensor) -> dict[str, Tensor]:
         """Return zero moments and no steps."""
@@ -70,17 +95,18 @@ class Adam(Optimizer):
             [self.state[p][name] for p in parameters] for name in ("step", "exp_avg", "exp_avg_sq")
         )
         if not torch.compiler.is_compiling():
-            adam(
-                parameters, gradients, means, squares, [], steps, fused=True, amsgrad=False, beta1=beta1, beta2=beta2,
-                lr=lr, weight_decay=0.0, eps=epsilon, maximize=False,
-            )  # fmt: skip
+            if parameters:
+                torch._foreach_add_(steps, 1)
+                torch._fused_adam_(  # `torch.optim.adam` sorts the parameters by device and type at every step
+                    parameters, gradients, means, squares, [], steps, lr=lr, beta1=beta1, beta2=beta2,
+                    weight_decay=0.0, eps=epsilon, amsgrad=False, maximize=False,
+                )  # fmt: skip
             return
         for parameter, gradient, step, mean, square in zip(parameters, gradients, steps, means, squares, strict=True):
             step += 1
             mean.lerp_(gradient, 1 - beta1)
             square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-            root = square.sqrt() / (1 - beta2**step).sqrt() + epsilon
-            parameter.sub_(lr / (1 - beta1**step) * mean / root)
+            parameter.sub_(self._rate * mean / (square.sqrt() * self._root_factor + epsilon))
 
 
 class RMSProp(Optimizer):
@@ -135,7 +161,8 @@ def descend(optimizer: Optimizer, *losses: tuple[Tensor, Sequence[Tensor]]) -> N
     if torch.compiler.is_compiling():
         gradients = [gradient for loss, trained in losses for gradient in torch.autograd.grad(loss, list(trained))]
     else:  # `backward` gives gradients the memory layout of their parameters, which the fused kernel relies on
-        optimizer.zero_grad()
+        for parameter in parameters:  # `zero_grad` takes ten times as long, for its profiling
+            parameter.grad = None
         for loss, trained in losses:
             loss.backward(inputs=list(trained))  # type: ignore[no-untyped-call]
         gradients = [cast("Tensor", parameter.grad) for parameter in parameters]

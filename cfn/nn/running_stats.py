@@ -26,9 +26,12 @@ class RunningStats:
         if n == 0:
             return
         total = self.count + n
-        mean = samples.mean(axis=0, dtype=np.float64)
+        if n == 1:  # one environment: the sample is the mean, and its variance is 0
+            mean, squares = samples[0].astype(np.float64), self.variance * self.count
+        else:
+            mean = samples.mean(axis=0, dtype=np.float64)
+            squares = self.variance * self.count + samples.var(axis=0, dtype=np.float64) * n
         shift = mean - self.mean
-        squares = self.variance * self.count + samples.var(axis=0, dtype=np.float64) * n
         self.variance = (squares + shift**2 * (self.count * n / total)) / total
         self.mean = self.mean + shift * (n / total)
         self.count = total

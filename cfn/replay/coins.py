@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
+import numba
 import numpy as np
 
 from cfn.replay.frames import FrameStore
@@ -16,6 +17,25 @@ CANDIDATES = 16
 
 Eviction = Literal["fifo", "novelty"]
 """Entries that a full buffer discards: the oldest, or preferably those of little novelty."""
+
+
+@numba.njit(cache=True)
+def _groups(keys: Array, order: Array) -> tuple[Array, Array, Array]:
+    """Return the distinct keys, the index of each key into them, and their numbers: `np.unique` sorts twice.
+
+    Args:
+        keys: Keys of the entries.
+        order: Order that sorts the keys.
+    """
+    distinct, inverse, repeats = np.empty_like(keys), np.empty(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    group = -1
+    for entry in order:
+        if group < 0 or keys[entry] != distinct[group]:
+            group += 1
+            distinct[group] = keys[entry]
+        inverse[entry] = group
+        repeats[group] += 1
+    return distinct[: group + 1], inverse, repeats[: group + 1]
 
 
 class CoinBatch(NamedTuple):
@@ -134,10 +154,10 @@ class CoinReplay:
         keys = self._slots[entries]
         if self._num_actions > 1:
             keys = keys * self._num_actions + self._actions[entries]
-        keys, inverse, repeats = np.unique(keys, return_inverse=True, return_counts=True)
+        order = np.argsort(keys, kind="stable")
+        keys, inverse, repeats = _groups(keys, order)
         slots = keys // self._num_actions
         flips = self.flips(entries)
-        order = np.argsort(inverse, kind="stable")
         sums = np.add.reduceat(flips[order], np.cumsum(repeats) - repeats, axis=0)
         square = 1.0 if self._coins else float(np.mean(flips**2))
         return CoinBatch(

@@ -239,6 +239,7 @@ def test_evaluations_leave_training_untouched():
     assert (values(once, Corridor.observations) == values(twice, Corridor.observations)).all()
 
 
+@pytest.mark.thorough
 @variants([*NETWORKS, {"timeout_is_terminal": True}])
 @pytest.mark.parametrize("space", [VECTOR, IMAGE], ids=["vectors", "images"])
 def test_its_state_can_be_saved(space, keys):

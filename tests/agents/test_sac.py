@@ -91,20 +91,23 @@ def one_neuron(layers):
     ]
 
 
-def test_dopamines_target_by_hand():
-    """Q of the target actor's mean action, entropy of its sample; actor and critics themselves play no part."""
+@pytest.mark.parametrize("which_target", ["dopamine", "standard"])
+def test_targets_by_hand(which_target):
+    """Dopamine: Q of the target actor's mean action, entropy of its sample. Standard: the actor's sample for both.
+
+    The other networks play no part.
+    """
     actor_layers = (([0.5, -1.0], 0.2), ([0.8, -0.6], [-0.1, -0.4]))  # to mean and log standard deviation
     critic_layers = [(([1.0, 0.5, 2.0], 0.3), ([1.5], [-0.7])), (([-0.5, 1.0, 1.0], 1.1), ([2.0], [0.4]))]
     observations, actions = gym.spaces.Box(-9, 9, (2,), np.float32), gym.spaces.Box(-1, 1, (1,), np.float32)
-    agent = SACAgent(observations, actions, target="dopamine", **{**SMALL, "hidden": (1,)})
+    agent = SACAgent(observations, actions, target=which_target, **{**SMALL, "hidden": (1,)})
     with torch.no_grad():
-        for net in (agent._actor, agent._critic):
+        for net in agent.networks:
             for parameter in net.parameters():
                 parameter.fill_(50)
         (first, first_bias), (second, second_bias) = actor_layers
-        for parameter, values in zip(
-            agent._target_actor.parameters(), (first, [first_bias], second, second_bias), strict=True
-        ):
+        actor = agent._actor if which_target == "standard" else agent._target_actor
+        for parameter, values in zip(actor.parameters(), (first, [first_bias], second, second_bias), strict=True):
             parameter.copy_(torch.tensor(values).view_as(parameter))
         for which, ((first, first_bias), (second, second_bias)) in enumerate(critic_layers):
             for parameter, values in zip(
@@ -119,7 +122,8 @@ def test_dopamines_target_by_hand():
         mean, log_std = one_neuron(actor_layers)(state)
         sample = math.tanh(mean + math.exp(log_std) * z)
         density = math.exp(-(z**2) / 2) / (math.exp(log_std) * math.sqrt(2 * math.pi)) / (1 - sample**2)
-        values = [one_neuron(layers)([*state, math.tanh(mean)])[0] for layers in critic_layers]
+        action = sample if which_target == "standard" else math.tanh(mean)
+        values = [one_neuron(layers)([*state, action])[0] for layers in critic_layers]
         smaller.append(values.index(min(values)))
         assert target == pytest.approx(reward + discount * (min(values) - 0.3 * math.log(density)), abs=1e-4)
     assert set(smaller) == {0, 1}, "each critic is the smaller one somewhere"

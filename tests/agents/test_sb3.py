@@ -133,8 +133,17 @@ def test_what_does_not_fit_is_refused_with_a_sentence():
 
 def test_a_run_trains_evaluates_and_resumes(call, run_folders):
     keys = "agent.kwargs={n_steps: 16, batch_size: 16, policy_kwargs: {net_arch: [8]}}"
-    common = ("agent=sb3", "agent.algorithm=PPO", keys, "num_envs=2", "tracker=none", "bonus=count", "env.max_steps=20")
-    done = call("train", *common, "steps=80", "eval.every=40", "checkpoint.every=40")
+    common = (
+        "agent=sb3",
+        "agent.algorithm=PPO",
+        keys,
+        "num_envs=2",
+        "tracker=none",
+        "pictures=false",
+        "bonus=count",
+        "env.max_steps=20",
+    )
+    done = call("train", *common, "steps=80", "eval.every=40", "checkpoint.every=40", "pictures=false")
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
     assert "agent/value_loss" in (folder / "metrics.jsonl").read_text()

@@ -73,3 +73,12 @@ def full(pytestconfig):
 @pytest.fixture
 def bench(full, request, bench_results):
     return Bench(full, request.node.name, bench_results)
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    """Number of PyTorch's threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)

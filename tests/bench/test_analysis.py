@@ -1,13 +1,18 @@
-"""A thousand runs of a thousand rows each: how long they take to list and to draw, in how much memory."""
+"""A thousand runs of a thousand rows each: time and memory to list, to draw and to compare them."""
 
 import json
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from command import CFN
 from folders import HEADER, make_run
+
+from cfn.analysis.grouping import Group
+from cfn.analysis.tally import tally
 
 ENVS, METHODS, SEEDS = ("gridworld", "taxi5"), ("cfn", "rnd"), 10
 SIZE = 21
@@ -79,3 +84,19 @@ def test_a_thousand_runs_are_drawn_in_twenty_seconds(many, tmp_path, bench):
     bench.report(f"{pictures} pictures drawn in {seconds:.1f} s, {memory:.0f} MiB", seconds=seconds, mib=memory)
     bench.require(seconds < 20)
     bench.require(memory < 1000)
+
+
+def test_a_tally_of_a_hundred_tasks_takes_ten_seconds_of_one_core(bench):
+    tasks, rng = bench.size(100, 3), np.random.default_rng(0)
+    groups = [
+        Group(f"task{task}", f"m{method}", tuple(rng.normal(method / 4, 1, 10)), {})
+        for method in range(6)
+        for task in range(tasks)
+    ]
+    score = dict.fromkeys((group.task for group in groups), SimpleNamespace(averages=list))
+    start = time.process_time()
+    pairs = tally(groups, score)
+    seconds = time.process_time() - start
+    assert len(pairs) == 15
+    bench.report(f"tally of 6 methods on {tasks} tasks: {seconds:.1f} s of one core", seconds=seconds)
+    bench.require(seconds < 10)

@@ -2,16 +2,18 @@
 
 import statistics
 import time
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from composing import composed
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from measuring import steps_per_second as rates_of
 from measuring import told
 
 import cfn.envs  # noqa: F401  # registers the ids
-from cfn.envs import atari
+from cfn.envs import atari, making
 from cfn.envs.batch import EnvBatch
 
 
@@ -75,6 +77,34 @@ def stepped(envs):
 
     run.close = envs.close
     return run
+
+
+@pytest.mark.parametrize("env", ["montezuma", "fetch_push"])
+def test_two_workers_step_faster_than_one_process(env, bench):
+    """Needs two idle cores."""
+    config, _ = composed(f"env={env}", "num_envs=8")
+    make = partial(making.make, config.env, 1, 0)
+    batches = {str(workers): EnvBatch(make, 8, 0, workers=workers) for workers in (1, 2)}
+    space = batches["1"].action_space
+    space.seed(0)
+    actions = [np.stack([space.sample() for _ in range(8)]) for _ in range(400)]
+
+    def stepping(batch):
+        def run(steps):
+            for step in range(steps // 8):
+                batch.begin_episodes()
+                batch.step(actions[step % len(actions)])
+
+        return run
+
+    runs = {workers: stepping(batch) for workers, batch in batches.items()}
+    rates = rates_of(runs, bench.size(1600, 16), repeats=bench.size(7, 1), warm_up=bench.size(160, 8))
+    for batch in batches.values():
+        batch.close()
+    ratio = rates["2"] / rates["1"]
+    text = f"{env}, 8 at once, env_workers=2 beside 1: {ratio:.2f} times as fast (steps per second: {told(rates)})"
+    bench.report(text, ratio=ratio, **rates)
+    bench.require(ratio >= 1.4)
 
 
 @pytest.mark.parametrize("num_envs", [1, 4, 8])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from asynchrony import pretend_gpu
 from looks import IMAGES
 from walking import ACTIONS, assert_resumes, walk
 
@@ -41,5 +42,5 @@ def test_bf16_learns_almost_the_same(make):
 
 @EACH
 def test_batches_that_are_sampled_ahead_are_resumed_exactly(make, monkeypatch):
-    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    pretend_gpu(monkeypatch)
     assert_resumes(make, IMAGES, steps=12, more=8)

@@ -191,8 +191,7 @@ def test_balanced_coins_are_orthogonal_to_what_the_network_answers(space, look):
     overlaps = []
     for n in range(40):
         state = look(n % 12)[None]
-        with torch.inference_mode():
-            answer = bonus._f(state, bonus._prior.features(state)).numpy()[0]
+        answer = bonus._f(state, bonus._prior.known(state)).numpy()[0]
         bonus.observe(state)
         coins = bonus._replay.flips(np.array([(bonus._replay._added - 1) % SMALL["capacity"]]))[0]
         overlaps.append(float(coins @ answer) / np.linalg.norm(answer))

@@ -27,6 +27,7 @@ def test_the_networks_are_the_papers():
     assert shapes(vectors._predictor) == [(400, 5), (300, 400), (512, 300)]
 
 
+@pytest.mark.thorough
 @INPUTS
 @KINDS
 def test_what_is_seen_often_becomes_less_novel_than_what_is_not(space, look, inputs):
@@ -91,6 +92,41 @@ def test_published_rewards_equal_those_computed_by_hand():
     v2 = (2 * v1 + (e2 - e1) ** 2 * 2 / 3) / 3
     assert bonus.observe(second)[0] == pytest.approx(0.5 * (e2 - (e1 + e2) / 2) / v2)
     assert bonus.update() == {"bonus/loss": pytest.approx(e2)}
+
+
+def test_standard_inputs_equal_those_computed_by_hand():
+    """Burda et al.'s: divided by the standard deviation, of observations that include this one; 0 and 1 at first."""
+    bonus = RNDBonus(PAIRS, inputs="standard")
+    # first entry: (0 with variance 1), 2: mean 1, v = (1 + 4) / 2 - 1^2 = 3/2
+    #              and -5: mean -1, v = (1 + 4 + 25) / 3 - 1 = 9
+    #              and 3: mean 0, v = (1 + 4 + 25 + 9) / 4 = 39/4
+    # second:      30: mean 15, v = 901 / 2 - 225 = 451/2; 30: mean 20, v = 1801 / 3 - 400 = 601/3
+    #              and 300: mean 90, v = 91801 / 4 - 8100 = 59401/4
+    expected = [
+        [1 / 1.5**0.5, 15 / 225.5**0.5],
+        [-4 / 3, 10 / (601 / 3) ** 0.5],
+        [3 / 9.75**0.5, 210 / (59401 / 4) ** 0.5],
+    ]
+    for step, wanted in zip(([2.0, 30.0], [-5.0, 30.0], [3.0, 300.0]), expected, strict=True):
+        observation = np.array([step])
+        bonus.observe(observation)
+        assert bonus._inputs(observation)[0] == pytest.approx(wanted, rel=1e-6)
+    assert bonus._inputs(np.array([[1000.0, -1000.0]])).tolist() == [[5, -5]]
+
+
+def test_the_gradient_step_is_adams_with_the_published_epsilon():
+    """The first step on a gradient g is lr * g / (|g| + 1e-5)."""
+    bonus = RNDBonus(PAIRS, lr=1e-3, inputs="published")
+    bonus.observe(np.array([[2.0, 0.3]]))
+    before = copy.deepcopy(bonus._predictor)
+    inputs = torch.from_numpy(bonus._pending[0][None])
+    (before(inputs) - bonus._target(inputs)).square().mean().backward()
+    bonus.update()
+    gradients = torch.cat([parameter.grad.flatten() for parameter in before.parameters()])
+    assert gradients.abs().median() < 1e-3, "otherwise epsilon could not be told from 0"
+    for old, new in zip(before.parameters(), bonus._predictor.parameters(), strict=True):
+        step = 1e-3 * old.grad / (old.grad.abs() + 1e-5)
+        assert (old - new).detach().numpy() == pytest.approx(step.numpy(), abs=2e-6)
 
 
 @pytest.mark.parametrize(("inputs", "expected"), [("published", (0.5, 1, 2)), ("standard", (1, 1, 1))])

@@ -66,15 +66,3 @@ def test_images_enter_between_0_and_1():
 def test_other_observations_are_refused(space):
     with pytest.raises(UsageError, match="neither images"):
         coin_flip_net(space, 3)
-
-
-@pytest.mark.parametrize(
-    ("shape", "first"),
-    [
-        *(((3, 84, 84), True), ((4, 84, 84), True), ((12, 84, 84), True), ((1, 210, 160), True), ((3, 210, 160), True)),
-        *(((84, 84, 3), False), ((84, 84, 4), False), ((210, 160, 3), False), ((7, 7, 3), False), ((5, 5, 20), False)),
-        *(((84, 84), False), ((8, 16, 32), False)),
-    ],
-)
-def test_channels_first_is_recognised(shape, first):
-    assert networks.channels_first(shape) == first

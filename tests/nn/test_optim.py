@@ -70,6 +70,7 @@ def test_adam_is_pytorchs_adam_compiled_or_not():
     start = [torch.randn(3, 4, generator=rng), torch.randn(5, generator=rng)]
     theirs, ours, plain = ([torch.nn.Parameter(p.clone()) for p in start] for _ in range(3))
     optimizers = torch.optim.Adam(theirs, 0.01, eps=1e-5), Adam(ours, 0.01, 1e-5), Adam(plain, 0.01, 1e-5)
+    optimizers[2].in_graph = True
     for _ in range(20):
         gradients = [torch.randn(p.shape, generator=rng) for p in start]
         for parameters, optimizer in zip((theirs, ours, plain), optimizers, strict=True):

@@ -3,7 +3,7 @@ import copy
 import numpy as np
 import pytest
 
-from cfn.replay.coins import CoinReplay
+from cfn.replay.coins import CoinReplay, _groups
 from cfn.replay.frames import FrameStore
 
 
@@ -207,3 +207,11 @@ def test_a_buffer_with_eviction_by_novelty_can_be_saved():
         for buffer in (one, other):
             visit(buffer, number)
     assert (one._born == other._born).all()
+
+
+@pytest.mark.parametrize("keys", [[3], [5, 5, 5], [9, 2, 9, 4, 2, 9]])
+def test_equal_keys_are_grouped_as_by_numpy(keys):
+    keys = np.array(keys, np.int32)
+    expected = np.unique(keys, return_inverse=True, return_counts=True)
+    for ours, theirs in zip(_groups(keys, np.argsort(keys)), expected, strict=True):
+        assert ours.tolist() == theirs.tolist()
