@@ -1,1 +1,1 @@
-"""Trackers: `metrics.jsonl` (the source of truth), the terminal, pictures, and Weights & Biases (a mirror)."""
+"""Trackers: `metrics.jsonl` (the source of truth), the terminal, pictures, and mirrors (W&B and TensorBoard)."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cfn import schema
+from cfn.errors import one_line
 from cfn.runs.folder import Run
 from cfn.runs.layout import METRICS
 from cfn.types import Array, Metrics
@@ -139,9 +140,8 @@ class Guarded(Tracker):
             method(*arguments)
         except Exception as error:  # a tracker may raise anything, and the run is worth more than its mirror
             self._works = False
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
             name = type(self._tracker).__name__
-            log.warning(f"{name} failed ({reason}): the run continues without it; {METRICS} has everything.")
+            log.warning(f"{name} failed ({one_line(error)}): the run continues without it; {METRICS} has everything.")
             log.debug("traceback:", exc_info=error)
 
 

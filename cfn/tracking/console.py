@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from rich.console import Console as Screen
 from rich.progress import BarColumn, Progress, TextColumn
 
+from cfn.numbers import readable
 from cfn.runs.folder import Run
 from cfn.tracking.base import Tracker
 from cfn.types import Array, Metrics
@@ -81,7 +83,8 @@ class Console(Tracker):
         self._stopped = threading.Event()
         if sys.stdout.isatty() if live is None else live:
             columns: list[Any] = [BarColumn(bar_width=BAR), TextColumn("{task.description}")]
-            self._progress = Progress(*columns, transient=True)
+            # soft_wrap: the terminal wraps printed lines, because a command that is broken in two cannot be copied.
+            self._progress = Progress(*columns, console=Screen(soft_wrap=True), transient=True)
             self._task = self._progress.add_task(self._status(), total=self._total)
             self._progress.start()
             every = 0.5
@@ -150,12 +153,12 @@ class Console(Tracker):
         return status
 
     def _time_left(self) -> str:
-        if self._rate <= 0:
+        if self._rate <= 0 or self._step >= self._total:  # at the last step, an evaluation is under way
             return "?"
         minutes, seconds = divmod(round(max(self._total - self._step, 0) / self._rate), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _shown(value: float) -> str:
-    """Return counts as whole numbers, other numbers with three digits."""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    """Return counts and other large numbers as whole numbers, the others with three digits."""
+    return f"{value:,}" if isinstance(value, int) else readable(value)

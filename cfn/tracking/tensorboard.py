@@ -9,6 +9,7 @@ import yaml
 
 from cfn.errors import needs_extra
 from cfn.runs.folder import Run
+from cfn.runs.reading import flat
 from cfn.tracking.base import Tracker
 from cfn.types import Metrics
 
@@ -21,7 +22,7 @@ SCORE = "eval/return"
 class TensorBoardTracker(Tracker):
     """Writes metrics, pictures and the config to the folder `tensorboard` of the run.
 
-    The config appears as a text and as hyperparameters. Rows of a resumed run that are written again replace the old
+    The config appears as a text and as hyperparameters. Rows that a resumed run writes again replace the old
     ones.
 
     Args:
@@ -73,17 +74,11 @@ class TensorBoardTracker(Tracker):
             if not resumed:
                 text = yaml.safe_dump(self._run.config, sort_keys=False)
                 self._writer.add_text("config", f"```yaml\n{text}\n```")
-                for summary in hparams(flat(self._run.config), {SCORE: 0.0}):  # type: ignore[no-untyped-call]
+                for summary in hparams(hyperparameters(self._run.config), {SCORE: 0.0}):  # type: ignore[no-untyped-call]
                     self._writer._get_file_writer().add_summary(summary)
         return self._writer
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, bool | float | str]:
-    """Return a nested config as one level of keys with dots, with values that TensorBoard accepts."""
-    values: dict[str, bool | float | str] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            values |= flat(value, f"{prefix}{key}.")
-        else:
-            values[f"{prefix}{key}"] = value if isinstance(value, bool | int | float | str) else str(value)
-    return values
+def hyperparameters(config: Mapping[str, Any]) -> dict[str, bool | float | str]:
+    """Return the keys of a config in command-line form (`bonus.lr`), with values that TensorBoard accepts."""
+    return {key: value if isinstance(value, bool | int | float | str) else str(value) for key, value in flat(config)}

@@ -1,4 +1,4 @@
-"""`cfn bench`: what a run costs on this machine, part by part, measured on the real loop while it learns."""
+"""`cfn bench`: cost of a run on this machine, by part, measured in the training loop while it learns."""
 
 import dataclasses
 import os
@@ -21,9 +21,9 @@ from cfn.training.loop import Training
 PARTS = ("environment", "acting", "agent update", "bonus update", "bonus of a visit", "replay", "logging", "the loop")
 """Parts of a training step."""
 MIN_SIZE = 1_000
-"""Visits before learning begins, at most; a run that begins later is measured as if it began here."""
+"""Largest `min_size`, in visits: a run that begins to learn later is measured as if it began here."""
 CHUNK = 50
-"""Environment steps between two looks at the clock."""
+"""Environment steps between two readings of the clock."""
 EVALUATION_STEPS = 200
 """Steps of the evaluation that is timed."""
 
@@ -32,12 +32,12 @@ class Benchmark(NamedTuple):
     """Cost of a run on this machine.
 
     Attributes:
-        milliseconds: Milliseconds per environment step, by part.
+        milliseconds: Milliseconds per environment step, by part (`PARTS`).
         steps_per_second: Environment steps per second while learning, without evaluations.
         evaluation_seconds: Seconds of one evaluation of the config's length.
         evaluations: Number of evaluations of the run.
         buffer_bytes: Bytes of the full replay buffers.
-        process_bytes: Bytes of the process now, with small buffers.
+        process_bytes: Resident bytes of the process after the measurement, with nearly empty buffers.
         hours: Estimated hours of the whole run.
         measured_steps: Environment steps that were measured.
         machine: Processor, device and versions.
@@ -55,7 +55,7 @@ class Benchmark(NamedTuple):
 
 
 def benchmark(config: Config, seconds: float) -> Benchmark:
-    """Measure a run for some time, once it learns.
+    """Measure a run for some seconds, after it has begun to learn.
 
     Args:
         config: Config of the run.
@@ -79,7 +79,7 @@ def benchmark(config: Config, seconds: float) -> Benchmark:
             advance(CHUNK * config.num_envs)
         steps, total = training.step - first, time.perf_counter() - start
         evaluation = _seconds_per_evaluation_step(training) * _evaluation_steps(training)
-    training.envs.close()
+    training.close()
     evaluations = config.steps // config.eval.every if config.eval.every else 0
     rate = steps / total
     return Benchmark(
@@ -111,6 +111,7 @@ def _learning_early(config: Config) -> Config:
 
 
 def _watched(training: Training) -> Clock:
+    """Return a clock that measures the parts of a training."""
     clock, agent, bonus = Clock(), training.agent, training.bonus
     clock.watch("the loop", training, "loop")
     clock.watch("environment", training.envs, "begin_episodes", "step")
@@ -135,7 +136,7 @@ def _seconds_per_evaluation_step(training: Training) -> float:
 
 
 def _evaluation_steps(training: Training) -> int:
-    """Return the most steps that an evaluation takes: episodes of full length."""
+    """Return the largest number of steps of an evaluation: all of its episodes have full length."""
     settings = training.config.eval
     return max(settings.steps, settings.episodes * training.evaluate.max_steps)
 

@@ -6,6 +6,7 @@ the visit counts nor the bonus.
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,9 +17,10 @@ from cfn import seeding
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
 from cfn.config import Config
-from cfn.envs.batch import BrokenEnvError, capitalized, require_numbers
+from cfn.envs.batch import BrokenEnvError, capitalized
+from cfn.envs.checks import as_array, as_number
 from cfn.envs.generic import step_limit
-from cfn.errors import UsageError
+from cfn.errors import FAULTS, UsageError, one_line
 from cfn.runs.layout import Layout
 from cfn.tracking.base import Tracker
 from cfn.training.signals import StopRequest
@@ -31,6 +33,8 @@ DEFAULT_MAX_STEPS = 10_000
 """Maximum steps of an episode in environments without a step limit."""
 LONG_EVALUATION = 10_000
 """Steps above which an evaluation is long: a checkpoint is written before it, and a signal interrupts it."""
+LONG_SECONDS = 20.0
+"""Expected seconds above which an evaluation is long, too: a step of some environments takes a second."""
 CHUNK = 1024
 """Number of states per call of the bonus."""
 ATTEMPTS = 2
@@ -74,7 +78,7 @@ def play_episodes(
         still_running = []
         for i, action in zip(running, actions, strict=True):
             observations[i], reward, terminated, truncated, _ = call(names[i], envs[i], "step", action)
-            returns[i] += float(reward)
+            returns[i] += reward
             lengths[i] += 1
             if not (terminated or truncated or lengths[i] >= max_steps):
                 still_running.append(i)
@@ -85,20 +89,30 @@ def play_episodes(
 def call(name: str, env: gym.Env[Any, Any], method: str, *arguments: Any, **keys: Any) -> Any:
     """Call `reset` or `step` of an environment; raise `BrokenEnvError` if it fails, or returns NaN or infinity."""
     try:
-        result = getattr(env, method)(*arguments, **keys)
-        require_numbers(result[0], result[1] if method == "step" else 0.0)
-        return result
+        observation, *others = getattr(env, method)(*arguments, **keys)
+        if method == "step":
+            others[0] = as_number(others[0])
+        return as_array(env.observation_space, observation), *others
     except UsageError:
         raise
-    except Exception as error:  # an environment may raise anything
-        raise BrokenEnvError(name, method, error) from error
+    except FAULTS as error:
+        raise BrokenEnvError(name, method, one_line(error), error) from error
 
 
-def predicted_bonus(bonus: Bonus, visit_counts: VisitCounts) -> Array:
-    """Return B(s) of every state that was visited or arrived in."""
+def predicted_bonus(bonus: Bonus, visit_counts: VisitCounts, on_chunk: Callable[[], object] = str) -> Array:
+    """Return B(s) of every state that was visited or arrived in.
+
+    Args:
+        bonus: Bonus to ask.
+        visit_counts: The states.
+        on_chunk: Function called before each chunk of states. It may raise an error to interrupt the evaluation.
+    """
     examples, states = visit_counts.examples, visit_counts.states
-    starts = range(0, len(states), CHUNK)
-    return np.concatenate([bonus.novelty(examples[i : i + CHUNK], states[i : i + CHUNK]) for i in starts])
+    predicted = []
+    for i in range(0, len(states), CHUNK):
+        on_chunk()
+        predicted.append(bonus.novelty(examples[i : i + CHUNK], states[i : i + CHUNK]))
+    return np.concatenate(predicted)
 
 
 class Evaluation:
@@ -132,34 +146,55 @@ class Evaluation:
         self._make_env = make_env
         self._stop = stop
         self._envs = self._make_envs()
+        self._seconds_per_step: float | None = None  # of the last evaluation, like the seconds of its comparison
+        self._seconds_to_compare = 0.0
+        self._interruptible = False
         self.step_limit = step_limit(self._envs[0])
         """Step limit of the environment itself; None if it has none."""
         self.max_steps = config.eval.max_steps or self.step_limit or DEFAULT_MAX_STEPS
         """Steps after which an episode of an evaluation is truncated."""
 
-    @property
-    def is_long(self) -> bool:
-        """Whether an evaluation may take so many steps that a run should be saved before it."""
+    def prepare(self, saved: bool, training_seconds: float | None) -> bool:
+        """Return whether to save the run now, because the next evaluation may be long; a signal then interrupts it.
+
+        Args:
+            saved: Whether the newest checkpoint is of this step, so that the evaluation can be repeated in any case.
+            training_seconds: Seconds per step of training, the estimate for the first evaluation; None if unknown.
+        """
         keys = self._config.eval
-        return keys.every is not None and max(keys.episodes * self.max_steps, keys.steps) > LONG_EVALUATION
+        steps = max(keys.episodes * self.max_steps, keys.steps)
+        seconds = steps * (self._seconds_per_step or training_seconds or 0.0) + self._seconds_to_compare
+        is_long = steps > LONG_EVALUATION or seconds > LONG_SECONDS
+        self._interruptible = is_long or saved
+        return is_long and not saved
 
     def __call__(self, step: int, files: Layout, tracker: Tracker) -> Metrics:
         """Play episodes, compare the bonus, write the count table of this step, and return the metrics.
 
         Raises:
-            EvaluationInterruptedError: A stop was requested during a long evaluation that a resumed run can repeat.
+            EvaluationInterruptedError: A signal came during a long evaluation. A resumed run repeats the evaluation.
         """
+        started = time.perf_counter()
         self._stop.activity = "step" if self._interruptible else "evaluation"
         try:
             returns, lengths = self._play(step, tracker)
+            played = time.perf_counter()
+            metrics: Metrics = {}
+            if returns:
+                metrics |= {"eval/return": float(np.mean(returns)), "eval/length": float(np.mean(lengths))}
+                self._seconds_per_step = (played - started) / sum(lengths)
+            metrics |= self._compare(step, files)
+            self._seconds_to_compare = time.perf_counter() - played
+            return metrics
         finally:
             self._stop.activity = "step"
+
+    def _compare(self, step: int, files: Layout) -> Metrics:
+        """Compare the bonus with the true counts, and write the count table of this step."""
         metrics: Metrics = {}
-        if returns:
-            metrics |= {"eval/return": float(np.mean(returns)), "eval/length": float(np.mean(lengths))}
         visits = self._visit_counts
         if len(visits):
-            predicted = predicted_bonus(self._bonus, visits)
+            predicted = predicted_bonus(self._bonus, visits, self._check_stop)
             visits.write(files.count_table(step), predicted)
             metrics |= bonus_errors(predicted, visits.counts) | arrival_error(predicted, visits.arrivals)
             visited = np.flatnonzero(visits.counts).tolist()
@@ -178,7 +213,9 @@ class Evaluation:
 
         def on_step(ended: int, steps: int) -> None:
             played = sum(lengths) + steps
-            tracker.evaluating(min(played / needed, 1) if needed else ended / len(self._envs))
+            count = len(self._envs)  # episodes run in parallel: most end late, so the steps show the progress as well
+            done = played / needed if needed else max(ended / count, steps / (count * self.max_steps))
+            tracker.evaluating(min(done, 1.0))
             self._check_stop()
 
         while not returns or sum(lengths) < needed:
@@ -210,16 +247,11 @@ class Evaluation:
         if self._stop.signal is not None and self._interruptible:
             raise EvaluationInterruptedError
 
-    @property
-    def _interruptible(self) -> bool:
-        """Whether a signal interrupts an evaluation: a resumed run repeats it from the checkpoint before it."""
-        return self.is_long and self._config.checkpoint.every is not None
-
     def _make_envs(self) -> list[gym.Env[Any, Any]]:
         return [self._make_env() for _ in range(self._config.eval.episodes)]
 
     def close(self) -> None:
         """Close the environments."""
         for env in self._envs:
-            with contextlib.suppress(Exception):  # closing a failed environment may fail, too
+            with contextlib.suppress(*FAULTS):  # closing a failed environment may fail, too
                 env.close()

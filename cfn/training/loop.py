@@ -1,13 +1,14 @@
 """The training loop: Algorithm 1 of the paper, for any agent, any bonus and any environment."""
 
 import contextlib
+import gc
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
-import gymnasium as gym
 import numpy as np
 import torch
 
@@ -17,9 +18,10 @@ from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import Stateful, lacks_state
 from cfn.config import Config
-from cfn.envs.arrays import with_arrays
+from cfn.envs import making
 from cfn.envs.batch import BrokenEnvError, EnvBatch
-from cfn.envs.stack import StackFrames, newest, newest_space
+from cfn.envs.notices import log_warnings_of_gymnasium
+from cfn.envs.stack import newest, newest_space
 from cfn.errors import UsageError
 from cfn.nn import compiling, device, memory_limits
 from cfn.replay.frames import FrameStore
@@ -29,8 +31,9 @@ from cfn.tracking.console import Console
 from cfn.tracking.metrics_file import MetricsFile
 from cfn.tracking.statistics import EpisodeStatistics, Means, finite
 from cfn.training.autosave import Autosave
+from cfn.training.clock import Stopwatch
 from cfn.training.evaluation import Evaluation, EvaluationInterruptedError
-from cfn.training.signals import StopRequest
+from cfn.training.signals import PrunedError, StopRequest
 from cfn.training.visit_counts import VisitCounts
 from cfn.types import Array
 
@@ -49,16 +52,29 @@ class Training:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        log_warnings_of_gymnasium()  # also in the worker processes of a sweep
         self.device = device.choose(config.device)
         torch.set_num_threads(config.threads or device.DEFAULT_THREADS)
         seeding.seed_everything(config.seed)
         self.step = self._previous_step = 0
+        self._resumed_at: int | None = None
         self.seconds = 0.0
         self.stop = StopRequest()
-        self.envs = EnvBatch(self.make_env, config.num_envs, config.seed, self._on_fault)
+        self.make_env = partial(making.make, config.env, config.frame_stack, seeding.integer(config.seed, "env"))
+        self.envs = EnvBatch(self.make_env, config.num_envs, config.seed, self._on_fault, config.env_workers)
+        with contextlib.ExitStack() as opened:  # closed if this fails: a sweep may keep the error to its end
+            opened.callback(self.envs.close)
+            self._make_parts(config)
+            opened.callback(self.evaluate.close)
+            self.close = opened.pop_all().close
+            """Close the environments; more than one call has no effect."""
+
+    def _make_parts(self, config: Config) -> None:
+        """Make what depends on the spaces of the environments."""
         frame_space = newest_space(self.envs.observation_space, config.frame_stack)
         self.frames = frames = FrameStore(frame_space.shape or (), frame_space.dtype)  # shared by agent and bonus
-        self.agent: Agent = config.agent.build(
+        self.agent = config.agent.make(
+            Agent,  # type: ignore[type-abstract]
             observation_space=self.envs.observation_space,
             action_space=self.envs.action_space,
             frame_stack=config.frame_stack,
@@ -68,7 +84,8 @@ class Training:
             device=self.device,
             seed=seeding.integer(config.seed, "agent"),
         )
-        self.bonus: Bonus = config.bonus.build(
+        self.bonus = config.bonus.make(
+            Bonus,  # type: ignore[type-abstract]
             observation_space=frame_space,
             action_space=self.envs.action_space,
             num_envs=config.num_envs,
@@ -93,18 +110,15 @@ class Training:
         asked = None if self.bonus.counts_actions else states
         self.bonus.novelty(newest(observations, config.frame_stack), asked)  # raises if it cannot handle them
 
-    def make_env(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
-        """Return one environment with arrays as observations. All environments of a run are offered the same seed."""
-        run_seed = seeding.integer(self.config.seed, "env")
-        env: gym.Env[Any, Any] = with_arrays(self.config.env.build(render_mode=render_mode, run_seed=run_seed))
-        return StackFrames(env, self.config.frame_stack) if self.config.frame_stack > 1 else env
-
     def loop(self, run: Run, tracker: Tracker, save: Callable[["Training"], None]) -> None:
         """Run Algorithm 1 to the last step, or until `stop` has a reason. Steps are summed over environments."""
         config, envs, agent, bonus = self.config, self.envs, self.agent, self.bonus
         episodes, means, stopwatch = self.episodes, self.means, Stopwatch(self.step)
         while self.step < config.steps and self.stop.reason is None:
-            if self.times_due(config.checkpoint.every) or (self.evaluate.is_long and self._evaluates_next()):
+            resumed = self.step == self._resumed_at
+            evaluates_next = self._evaluates(self.step, self.step + config.num_envs)
+            due = evaluates_next and self.evaluate.prepare(resumed, stopwatch.seconds_per_step(self.step))
+            if due or self.times_due(config.checkpoint.every):
                 save(self)
             observations, states = envs.begin_episodes()
             actions = agent.act(observations)
@@ -126,7 +140,7 @@ class Training:
                 means.add(finite(self.step, bonus.update()))
 
             tracker.tick(self.step)
-            row = episodes.add(rewards, bonuses, terminated | truncated)
+            row = episodes.add(rewards, bonuses, terminated | truncated) | envs.episode_metrics
             if evaluating := self._evaluates(self._previous_step, self.step):
                 row |= {"speed/steps_per_second": stopwatch.rate(self.step)}
                 row |= self.evaluate(self.step, run.files, tracker)
@@ -145,9 +159,6 @@ class Training:
         """Return whether the steps from `before` to `after` end with an evaluation; the last ones of a run do."""
         every = self.config.eval.every
         return every is not None and (after // every > before // every or after >= self.config.steps)
-
-    def _evaluates_next(self) -> bool:
-        return self._evaluates(self.step, self.step + self.config.num_envs)
 
     def run(self, run: Run, add_tracker: ExtraTracker | None = None) -> None:
         """Train to the end and write the summary, however the run ends.
@@ -179,6 +190,9 @@ class Training:
             except KeyboardInterrupt:
                 state = "stopped"
                 raise
+            except PrunedError:
+                state = "pruned"
+                raise
             except Exception as exception:
                 error = f"{type(exception).__name__}: {exception}"
                 log.exception(f"failed at step {self.step:,}")
@@ -192,8 +206,7 @@ class Training:
                 finally:
                     with contextlib.suppress(*hidden):
                         run.write_summary(state, self.step, time.monotonic() - started, metrics.latest, error)
-                    self.envs.close()
-                    self.evaluate.close()
+                    self.close()
                     log.info(f"{state} after {time.monotonic() - started:,.0f} s: {run.shown}")
         if self.stop.signal is not None:  # it came after the last step: the run is finished, a sweep stops here
             raise self.stop.signal
@@ -201,9 +214,10 @@ class Training:
     def _loop_and_save(self, run: Run, tracker: Tracker, save: Callable[["Training"], None]) -> bool:
         """Run the loop and write the last checkpoint; return whether the run is complete."""
         try:
-            self.loop(run, tracker, save)
-        except BrokenEnvError as fault:  # no episode could begin
-            self.stop(fault)
+            with _long_lived_objects():
+                self.loop(run, tracker, save)
+        except (BrokenEnvError, PrunedError) as reason:  # no episode could begin, or a tracker ends the run
+            self.stop(reason)
         except EvaluationInterruptedError:
             return False  # the checkpoint before the evaluation stays the last one, so a resumed run repeats it
         save(self)
@@ -223,7 +237,8 @@ class Training:
         raise self.stop.reason
 
     def _announce_step_limit(self, run: Run) -> None:
-        if self.evaluate.step_limit is None and self.config.eval.max_steps is None and self.config.eval.every:
+        limited = self.evaluate.step_limit or self.envs.step_limit or self.config.eval.max_steps
+        if not limited and self.config.eval.every:
             training = " Training episodes may never end: env.max_steps limits them." if self._limitable else ""
             limit = f"evaluation episodes end after {self.evaluate.max_steps:,} steps (eval.max_steps)"
             log.info(f"{run.env} has no step limit: {limit}.{training}")
@@ -274,24 +289,20 @@ class Training:
         self.episodes.drop(self.envs.lost)
         self.agent.cut(self.envs.lost)
         self.means.load_state_dict(loop["means"])
-        self.step = self._previous_step = loop["step"]
+        self.step = self._previous_step = self._resumed_at = loop["step"]
         self.stop.reason = None  # an environment that failed in the constructor's reset has been replaced
         seeding.set_global_states(loop["generators"], self.device)
 
 
-class Stopwatch:
-    """Measures the speed of training, without evaluations."""
-
-    def __init__(self, step: int) -> None:
-        self.restart(step)
-
-    def restart(self, step: int) -> None:
-        """Start measuring at this step."""
-        self._step, self._start = step, time.perf_counter()
-
-    def rate(self, step: int) -> float:
-        """Return the steps per second since the last restart."""
-        return (step - self._step) / max(time.perf_counter() - self._start, 1e-9)
+@contextlib.contextmanager
+def _long_lived_objects() -> Iterator[None]:
+    """Keep the garbage collector from looking at modules and networks again and again: 3% of a small run's time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def clip(rewards: Array, bound: float | None) -> Array:

@@ -1,5 +1,6 @@
 """`cfn resume RUN`: continue a run in its folder, from its newest intact checkpoint."""
 
+import contextlib
 import copy
 import dataclasses
 import logging
@@ -14,7 +15,7 @@ from cfn import __version__
 from cfn.checkpoints.encoding import CorruptError
 from cfn.checkpoints.store import Checkpoint, Checkpoints, unreadable
 from cfn.config import CONF, Config, from_values, parse_override
-from cfn.errors import UsageError
+from cfn.errors import AlreadyDoneError, UsageError, one_line
 from cfn.runs.folder import Run
 from cfn.runs.reading import latest, read_yaml
 from cfn.training.loop import ExtraTracker, Training
@@ -25,6 +26,7 @@ CHANGEABLE = (
     "steps",
     "device",
     "threads",
+    "env_workers",
     "compile",
     "eval.every",
     "eval.episodes",
@@ -35,7 +37,7 @@ CHANGEABLE = (
     "env.on_error",
 )
 """Keys that a resumed run may change: they do not affect what is learned."""
-IRRELEVANT_GROUPS = ("tracker", "outputs", "suite", "objective")
+IRRELEVANT_GROUPS = ("tracker", "outputs", "suite", "pictures", "objective")
 """Groups that do not affect learning."""
 STATE_ERRORS = (
     CorruptError,
@@ -66,17 +68,18 @@ def resume(
     run = Run.open(folder)
     changed = _with_overrides(run, overrides)
     _log_to(run.files.log)
-    with changed.lock():
+    with contextlib.ExitStack() as closing, changed.lock():
         config = config_of(changed, trusted)
         if _stopped_before_first_checkpoint(changed, config):
             _start_again(changed, config, add_tracker)
             return
         training, checkpoint = restore(changed, config, _load)
+        closing.callback(training.close)
         written = checkpoint.read("written")
         if checkpoint.step >= config.steps:
             if run.recorded_state == "finished":
                 hint = f"steps={2 * checkpoint.step} (for example) would extend it"
-                raise UsageError(f"{run.shown} is finished, at step {checkpoint.step:,}: {hint}")
+                raise AlreadyDoneError(f"{run.shown} is finished, at step {checkpoint.step:,}", hint)
             if written["keys"]["steps"] != changed.keys["steps"]:  # the user asked for fewer steps than were done
                 done = f"{run.shown} is already at step {checkpoint.step:,}"
                 raise UsageError(f"steps={config.steps}: {done}; choose a larger `steps`")
@@ -98,6 +101,15 @@ def restore(run: Run, config: Config, load: Callable[[Training, Checkpoint], Non
         load: Function that loads the checkpoint into the training.
     """
     training = Training(config)
+    try:
+        return training, _load_newest(run, training, load)
+    except BaseException:
+        training.close()
+        raise
+
+
+def _load_newest(run: Run, training: Training, load: Callable[[Training, Checkpoint], None]) -> Checkpoint:
+    """Load the newest intact checkpoint and return it."""
     for _ in range(ATTEMPTS):
         try:
             checkpoint = Checkpoints(run.files.checkpoints).latest()
@@ -115,13 +127,13 @@ def restore(run: Run, config: Config, load: Callable[[Training, Checkpoint], Non
         except OSError as error:
             raise unreadable(run.files.checkpoints, error) from error
         except STATE_ERRORS as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise UsageError(f"the checkpoint of step {checkpoint.step:,} does not fit this run ({reason})") from error
+            sentence = f"the checkpoint of step {checkpoint.step:,} does not fit this run ({one_line(error)})"
+            raise UsageError(sentence) from error
         if checkpoint.version != __version__:
             log.warning(
                 f"cfn {checkpoint.version} wrote the checkpoint, and this is cfn {__version__}: numbers may differ."
             )
-        return training, checkpoint
+        return checkpoint
     raise UsageError(f"the checkpoints of {run.shown} are replaced faster than they can be read: raise checkpoint.keep")
 
 
@@ -130,8 +142,7 @@ def config_of(run: Run, trusted: Sequence[str] = ()) -> Config:
     try:
         return from_values(run.config, run.choices, trusted)
     except (TypeError, AttributeError) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(f"the config of {run.shown} cannot be read ({reason})") from error
+        raise UsageError(f"the config of {run.shown} cannot be read ({one_line(error)})") from error
 
 
 def _load(training: Training, checkpoint: Checkpoint) -> None:
@@ -151,11 +162,11 @@ def _stopped_before_first_checkpoint(run: Run, config: Config) -> bool:
 
 def _start_again(run: Run, config: Config, add_tracker: ExtraTracker | None) -> None:
     """Train from the first step: the same seed repeats the steps that were lost."""
-    training = Training(config)
-    run.rewind(0, 0)
-    run.write_config()
-    log.info("The run ended before its first checkpoint and starts again from step 0.")
-    training.run(run, add_tracker)
+    with contextlib.closing(Training(config)) as training:
+        run.rewind(0, 0)
+        run.write_config()
+        log.info("The run ended before its first checkpoint and starts again from step 0.")
+        training.run(run, add_tracker)
 
 
 def _require_same_config(run: Run, checkpoint: Checkpoint) -> None:

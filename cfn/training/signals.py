@@ -1,7 +1,7 @@
-"""Reasons to stop a run before its last step: a signal, or an environment that failed.
+"""Reasons to stop a run before its last step: a signal, an environment that failed, or a study that prunes it.
 
-There is one path: a signal handler or an environment requests a stop, the loop ends after the current step, the run
-writes its last checkpoint and raises the reason.
+There is one path: a signal handler, an environment or a tracker requests a stop, the loop ends after the current step,
+the run writes its last checkpoint and raises the reason.
 """
 
 import logging
@@ -10,10 +10,9 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-log = logging.getLogger(__name__)
+from cfn.stop_signals import SIGNALS
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-"""Ctrl-C; `kill` and most clusters; warnings that Slurm sends on request: `--signal=USR1@120`, or USR2 for submitit."""
+log = logging.getLogger(__name__)
 
 
 class StoppedError(KeyboardInterrupt):
@@ -25,8 +24,13 @@ class StoppedError(KeyboardInterrupt):
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number.name)
+        self.number = number
         self.code = 128 + number
         """Exit code that shells expect."""
+
+
+class PrunedError(Exception):
+    """A study ended the run, because its objective is too far behind that of other runs."""
 
 
 class StopRequest:
@@ -35,6 +39,9 @@ class StopRequest:
     The first signal finishes the current step and evaluation, then stops. A second Ctrl-C interrupts at once. Other
     signals that follow are ignored: a cluster sends SIGTERM after its warning as a matter of course, and must not abort
     the checkpoint that the warning asked for.
+
+    A request inside the `with` block of another one obeys a signal that the outer one has received already. A Slurm job
+    uses it for signals that arrive before its run trains.
 
     Attributes:
         activity: Activity that the run completes after the first signal, for the log message.
@@ -55,6 +62,10 @@ class StopRequest:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # Python allows handlers only there
             self._handlers = {number: signal.signal(number, self._handle) for number in SIGNALS}
+            for number, handler in self._handlers.items():
+                outer = getattr(handler, "__self__", None)
+                if isinstance(outer, StopRequest) and outer.signal is not None and outer.signal.number == number:
+                    self._handle(number, None)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,5 +80,8 @@ class StopRequest:
         if self.signal is None:
             self.signal = StoppedError(signal.Signals(number))
             self(self.signal)
-            again = "; press Ctrl-C again to stop now" if number == signal.SIGINT else ""
-            log.info(f"{self.signal}: stopping after this {self.activity}{again}.")
+            self._announce(self.signal)
+
+    def _announce(self, stopped: StoppedError) -> None:
+        again = "; press Ctrl-C again to stop now" if stopped.number == signal.SIGINT else ""
+        log.info(f"{stopped}: stopping after this {self.activity}{again}.")

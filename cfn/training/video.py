@@ -103,7 +103,7 @@ def _enlarged(picture: Array) -> Array:
     height, width = picture.shape[:2]
     method = cv2.INTER_NEAREST if height < HEIGHT / 2 else cv2.INTER_AREA
     size = (max(round(width * HEIGHT / height), 2), HEIGHT)
-    enlarged: Array = cv2.resize(np.ascontiguousarray(picture[..., :3], np.uint8), size, interpolation=method)
+    enlarged: Array = cv2.resize(np.ascontiguousarray(picture), size, interpolation=method)
     return enlarged
 
 

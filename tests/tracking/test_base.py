@@ -69,6 +69,7 @@ def test_keys_of_several_trackers_are_checked_before_a_run(call):
     )
 
 
+@pytest.mark.thorough
 def test_a_run_continues_although_its_tracker_fails(call, tmp_path, monkeypatch, run_folders):
     (tmp_path / "failing.py").write_text(
         "from cfn.tracking.base import Tracker\nclass Fails(Tracker):\n    def log(self, step, metrics): 1 / 0\n"

@@ -2,6 +2,8 @@ import logging
 import sys
 from types import SimpleNamespace
 
+from terminal import narrow_terminal
+
 from cfn.runs.folder import Run
 from cfn.tracking import console
 from cfn.tracking.console import Console, TerminalHandler
@@ -65,6 +67,9 @@ def test_speed_and_time_left_are_those_of_the_last_minute(tmp_path, monkeypatch)
         shown._measure()
     assert "  1/s" in shown._status()
     assert shown._time_left() == "0:15:00"
+    shown.tick(10_000)
+    shown.evaluating(0.5)
+    assert shown._time_left() == "?", "the last evaluation takes time, too"
 
 
 def test_an_evaluation_is_shown_with_its_progress_and_counts_are_whole(tmp_path, monkeypatch):
@@ -72,6 +77,9 @@ def test_an_evaluation_is_shown_with_its_progress_and_counts_are_whole(tmp_path,
     shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10_000}), live=False)
     shown.log(1, {"train/episodes": 1_110, "explore/states": 12_345, "train/return": 0.123456})
     assert shown._status().endswith("return 0.123  states 12,345  episodes 1,110")
+    shown.log(1, {"train/return": -9_413.4})
+    assert "return -9,413  " in shown._status()
+    shown.log(1, {"train/return": 0.123456})
     shown.evaluating(0.25)
     assert "/s  evaluating 25%  return 0.123" in shown._status()
     shown.evaluated(1, {})
@@ -97,6 +105,14 @@ def test_a_live_line_on_a_terminal_leaves_one_line(tmp_path, caplog, capsys):
     shown.tick(10)
     shown.finish()
     assert len(lines(caplog)) == 1
+
+
+def test_a_line_that_is_longer_than_the_terminal_can_be_copied(tmp_path, monkeypatch):
+    terminal = narrow_terminal(monkeypatch)
+    shown = Console(Run(tmp_path, "e", "a", "b", 0, "s", {"steps": 10}), live=True)
+    print(command := f"cfn resume {'a' * 90}")
+    shown.finish()
+    assert f"{command}\n" in terminal.getvalue()
 
 
 def test_log_lines_follow_stdout(capsys, monkeypatch):

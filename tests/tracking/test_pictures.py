@@ -5,8 +5,8 @@ import pytest
 from folders import make_run
 from matplotlib.image import imread
 
+from cfn.analysis.figures import single_run
 from cfn.runs.record import Record
-from cfn.tracking import pictures
 from cfn.tracking.base import Tracker
 from cfn.tracking.pictures import Pictures
 
@@ -40,7 +40,7 @@ def empty(run):
 def drawn(monkeypatch):
     """Titles of the drawings, which are not made."""
     titles = []
-    monkeypatch.setattr(pictures, "draw_run", lambda folder, title: titles.append(title) or {})
+    monkeypatch.setattr(single_run, "draw_run", lambda folder, title: titles.append(title) or {})
     return titles
 
 
@@ -49,6 +49,14 @@ def train(tracker, first, last, every):
         tracker.tick(step)
         if step % every == 0:
             tracker.evaluated(step, {})
+
+
+def test_pictures_that_are_not_wanted_are_not_drawn(run, drawn):
+    run.config["pictures"] = False
+    tracker = Pictures(run, Mirror())
+    train(tracker, 201, 1000, 100)
+    tracker.finish()
+    assert drawn == []
 
 
 def test_pictures_and_the_count_table_are_passed_on(run):
@@ -64,6 +72,7 @@ def test_pictures_and_the_count_table_are_passed_on(run):
     assert mirror.tables == [(200, "step_000000200.csv")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("every", "times"), [(5, 10), (200, 5)])
 def test_they_are_drawn_at_most_ten_times(empty, drawn, every, times):
     tracker = Pictures(empty, Mirror())
@@ -91,7 +100,7 @@ def test_a_resumed_run_continues_where_it_was(run, drawn):
 
 
 def test_an_error_in_drawing_stops_nothing(empty, monkeypatch, caplog):
-    monkeypatch.setattr(pictures, "draw_run", lambda folder, title: 1 / 0)
+    monkeypatch.setattr(single_run, "draw_run", lambda folder, title: 1 / 0)
     mirror = Mirror()
     Pictures(empty, mirror).evaluated(500, {})
     assert "The pictures of step 500 could not be drawn (ZeroDivisionError" in caplog.text

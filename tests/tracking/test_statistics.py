@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from asynchrony import pretend_gpu
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cfn.errors import UsageError
-from cfn.nn import device
 from cfn.tracking.statistics import EpisodeStatistics, Means, finite
 
 STEP = st.tuples(st.floats(-5, 5), st.floats(0, 1), st.booleans())
@@ -57,7 +57,7 @@ def test_numbers_of_the_cpu_are_plain_at_once():
 
 
 def test_what_is_on_a_device_is_looked_at_when_it_is_taken(monkeypatch):
-    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    pretend_gpu(monkeypatch)
     means = Means()
     for value in (1.0, 2.0, 6.0):
         (waiting,) = finite(1, {"a": torch.tensor(value)}).values()

@@ -8,7 +8,7 @@ import yaml
 from matplotlib.image import imread, imsave
 
 from cfn.runs.folder import Run
-from cfn.tracking.tensorboard import TensorBoardTracker, flat
+from cfn.tracking.tensorboard import TensorBoardTracker, hyperparameters
 
 pytest.importorskip("tensorboard")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -66,7 +66,7 @@ def test_a_run_without_rows_leaves_no_file(run):
 
 
 def test_configs_are_flattened():
-    assert flat(CONFIG) == {
+    assert hyperparameters(CONFIG) == {
         "steps": 10,
         "agent._target_": "a.B",
         "agent.lr": 0.5,

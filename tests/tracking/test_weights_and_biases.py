@@ -137,6 +137,7 @@ def test_a_resumed_run_is_the_same_run_to_w_and_b(run):
     assert all(first._wandb.id in folder for folder in folders)
 
 
+@pytest.mark.thorough
 def test_the_link_that_w_and_b_leaves_does_not_keep_a_run_from_being_resumed(call, run_folders, tmp_path):
     short = ("agent=random", "bonus=count", "env.size=7", "eval.every=200", "checkpoint.every=200")
     assert call("train", "steps=200", *short).returncode == 0

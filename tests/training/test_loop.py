@@ -1,5 +1,6 @@
 """The loop, against agents and bonuses that write down what they are told."""
 
+import gc
 import json
 from functools import partial
 
@@ -7,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from asynchrony import pretend_gpu
 from metrics import rows
 
 from cfn.agents.base import Agent
@@ -79,6 +81,7 @@ def train(
     episodes=2,
     eval_steps=0,
     clip=None,
+    extrinsic_clip=None,
     env=make_env,
     agent_class=Scripted,
     bonus_class=None,
@@ -97,6 +100,7 @@ def train(
         num_envs=num_envs,
         frame_stack=1,
         reward_clip=clip,
+        extrinsic_clip=extrinsic_clip,
         device="cpu",
         threads=threads,
         eval=Eval(every, episodes, eval_steps),
@@ -264,6 +268,51 @@ def test_rewards_are_clipped_only_where_asked(tmp_path):
     assert clip(np.array([-3.0, 0.5, 3.0]), 2).tolist() == [-2.0, 0.5, 2.0]
 
 
+REWARDS = [(100.0, -0.4), (0.0, 0.3), (-7.0, 0.5), (0.25, 3.0)]
+"""The environment's reward and the bonus, step by step, again and again."""
+
+
+class Paid(gym.Wrapper):
+    """Pays the rewards of `REWARDS`, and ends an episode after each round of them."""
+
+    def reset(self, **keys):
+        self.step_number = 0
+        return self.env.reset(**keys)
+
+    def step(self, action):
+        observation, _, _, _, info = self.env.step(action)
+        reward, _ = REWARDS[self.step_number]
+        self.step_number += 1
+        return observation, reward, False, self.step_number == len(REWARDS), info
+
+
+class Paying(Remembering):
+    """Pays the bonuses of `REWARDS`."""
+
+    def observe(self, observations, visits=None):
+        super().observe(observations, visits)
+        return np.array([REWARDS[(len(self.visits) - 1) % len(REWARDS)][1]])
+
+
+@pytest.mark.parametrize(
+    ("extrinsic_clip", "clip", "learned"),
+    [
+        (None, None, [99.6, 0.3, -6.5, 3.25]),
+        (1, None, [1 - 0.4, 0.3, -1 + 0.5, 0.25 + 3]),  # RND on Atari
+        (1, 1, [1 - 0.4, 0.3, -1 + 0.5, 1]),  # CFN and PixelCNN on Atari: a score of 100 does not hide the bonus
+        (None, 1, [1, 0.3, -1, 1]),
+        (0.5, 2, [0.5 - 0.4, 0.3, -0.5 + 0.5, 2]),
+    ],
+)
+def test_the_environments_reward_is_clipped_before_the_bonus_is_added_and_the_sum_after(
+    tmp_path, extrinsic_clip, clip, learned
+):
+    keys = {"env": lambda render_mode=None: Paid(make_env()), "bonus_class": Paying}
+    training = train(tmp_path, steps=8, clip=clip, extrinsic_clip=extrinsic_clip, **keys)
+    assert [seen[2].item() for seen in training.agent.seen] == pytest.approx([*learned, *learned])
+    assert [row["train/return"] for row in rows(tmp_path) if "train/return" in row] == [93.25, 93.25], "raw returns"
+
+
 def test_the_raw_return_is_reported(tmp_path):
     train(tmp_path, steps=300, clip=0.5)
     returns = {row["train/return"] for row in rows(tmp_path) if "train/return" in row}
@@ -298,7 +347,7 @@ SOON = {"min_size": 10, "batch_size": 8, "channels": (4, 4, 4)}
 
 def test_a_device_that_works_alongside_is_trained_on(tmp_path, monkeypatch):
     """Batches drawn ahead, and losses that stay there until they are logged: on the CPU, taken for such a device."""
-    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    pretend_gpu(monkeypatch)
     parts = {"agent_class": partial(RainbowAgent, **SOON), "bonus_class": partial(CoinFlipBonus, **SOON)}
     training = train(tmp_path, steps=60, **parts)
     assert training.agent._batches.state_dict()
@@ -308,7 +357,7 @@ def test_a_device_that_works_alongside_is_trained_on(tmp_path, monkeypatch):
 
 
 def test_what_is_not_a_number_on_a_device_ends_the_run_when_it_is_logged(tmp_path, monkeypatch):
-    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    pretend_gpu(monkeypatch)
     monkeypatch.setattr(Remembering, "update", lambda self: {"bonus/loss": torch.tensor(float("nan"))})
     with pytest.raises(UsageError, match=r"bonus/loss is nan at step \d+"):
         train(tmp_path)
@@ -337,3 +386,17 @@ def test_of_two_errors_the_first_is_reported(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="bonus/loss is nan"):
         train(tmp_path)
     assert recorded_state(tmp_path) == "failed"
+
+
+def test_what_exists_before_the_loop_is_collected_again_after_it(tmp_path, monkeypatch):
+    """A sweep runs many trainings in one process."""
+    frozen, loop = [], Training.loop
+
+    def watched(*arguments):
+        frozen.append(gc.get_freeze_count())
+        loop(*arguments)
+
+    monkeypatch.setattr(Training, "loop", watched)
+    train(tmp_path)
+    assert frozen[0] > 1000
+    assert gc.get_freeze_count() == 0

@@ -1,5 +1,6 @@
 import sys
 
+import gymnasium as gym
 import imageio_ffmpeg
 import numpy as np
 import pytest
@@ -12,12 +13,12 @@ from cfn.bonuses.base import Bonus
 from cfn.bonuses.none import NoBonus
 from cfn.checkpoints import encoding
 from cfn.checkpoints.store import Checkpoints
+from cfn.envs import making
 from cfn.envs.arrays import with_arrays
 from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
 from cfn.nn import compiling, device, memory_limits
 from cfn.runs.folder import Run
-from cfn.training.loop import Training
 from cfn.training.play import play
 from cfn.training.video import MAX_CURVE_STEPS, PANEL_WIDTH, Moment, Video, draw_panel
 
@@ -111,7 +112,7 @@ def test_an_environment_that_cannot_draw_itself_is_told(tmp_path, monkeypatch):
 
 def test_an_environment_without_pictures_is_told(tmp_path, monkeypatch):
     trained(tmp_path, *GRID, "bonus=none", "env.max_steps=20")
-    monkeypatch.setattr(Training, "make_env", lambda training, render_mode=None: with_arrays(Gridworld(7, 14)))
+    monkeypatch.setattr(making, "make", lambda *_, render_mode=None: with_arrays(Gridworld(7, 14)))
     with pytest.raises(UsageError, match="gridworld_small cannot be filmed"):
         play(tmp_path, 1, True, [])
 
@@ -234,3 +235,52 @@ def test_an_environment_that_fails_while_it_is_watched_is_a_sentence(tmp_path, m
     with pytest.raises(UsageError) as failed:
         play(tmp_path, 1, False, [])
     assert str(failed.value) == f"the environment failed in step() ({reason})"
+
+
+class Unseen(Gridworld):
+    """Has no pictures: its constructor does not take `render_mode`, as popgym's."""
+
+    def __init__(self):
+        super().__init__(7, 14)
+
+
+@pytest.mark.parametrize("take", [{}, {"render_mode": None}], ids=["refuses", "ignores"])
+def test_an_environment_that_never_draws_is_not_filmed(take, tmp_path, monkeypatch):
+    gym.register("Unseen-v0", entry_point=lambda **keys: refusing(Unseen(), keys, take), max_episode_steps=5)
+    try:
+        trained(tmp_path, "env=gym", "env.id=Unseen-v0", "agent=random", "bonus=none", "tracker=none")
+        with pytest.raises(UsageError, match=r"^gym cannot be filmed: it has no render_mode=rgb_array: leave"):
+            play(tmp_path, 1, True, [])
+    finally:
+        del gym.registry["Unseen-v0"]
+
+
+def refusing(env, keys, take):
+    if unknown := keys.keys() - take.keys():
+        raise TypeError(f"Unseen.__init__() got an unexpected keyword argument {unknown.pop()!r}")
+    env.render_mode = None
+    return env
+
+
+def test_an_environment_that_fails_with_pictures_only_says_why(tmp_path, monkeypatch):
+    trained(tmp_path, *GRID, "bonus=none", "env.max_steps=20")
+    make = making.make
+
+    def making_no_pictures(env, frame_stack, run_seed, render_mode=None):
+        if render_mode:
+            raise UsageError("env.id: Robot-v0 cannot be created: no OpenGL")
+        return make(env, frame_stack, run_seed)
+
+    monkeypatch.setattr(making, "make", making_no_pictures)
+    reason = "cannot be filmed: with render_mode=rgb_array, env.id: Robot-v0 cannot be created: no OpenGL: leave"
+    with pytest.raises(UsageError, match=reason):
+        play(tmp_path, 1, True, [])
+
+
+def test_a_long_episode_shows_its_progress(tmp_path, monkeypatch, capsys):
+    trained(tmp_path, *GRID, "bonus=none", "env.max_steps=20")
+    monkeypatch.setattr("cfn.training.play.PROGRESS_SECONDS", -1.0)
+    play(tmp_path, 2, True, [])
+    said = capsys.readouterr().out.splitlines()
+    assert said[1] == "episode 1 of 2: step 0 of at most 20"
+    assert "episode 2 of 2: step 3 of at most 20" in said

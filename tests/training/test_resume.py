@@ -12,13 +12,25 @@ import pytest
 import yaml
 from command import CFN
 from metrics import rows
-from resuming import CARTPOLE, COMMON, ENVIRONMENTS, GRID, PRODUCT, SMALL_CFN, broken_off, claimed, resumed
+from resuming import (
+    CARTPOLE,
+    COMMON,
+    ENVIRONMENTS,
+    GRID,
+    PRODUCT,
+    SMALL_CFN,
+    VECTOR_CFN,
+    broken_off,
+    claimed,
+    resumed,
+)
 
+from cfn.analysis.figures import single_run
 from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
 from cfn.runs.folder import Run
-from cfn.tracking import pictures
 from cfn.tracking.base import Tracker
+from cfn.tracking.pictures import Pictures
 from cfn.training.loop import Training
 from cfn.training.signals import StoppedError
 
@@ -35,6 +47,7 @@ TOLD_APART = {"train/return", "train/bonus", "train/length", "eval/return", "exp
 
 def both(tmp_path, monkeypatch, at, *overrides):
     """A run that was broken off at this step, and the same run that was not."""
+    overrides = ("eval.max_steps=30", *overrides)
     whole, training = claimed(tmp_path / "whole", *overrides)
     training.run(whole)
     return broken_off(tmp_path / "broken", at, monkeypatch, *overrides), whole
@@ -71,6 +84,18 @@ def test_so_do_others(tmp_path, monkeypatch, overrides):
     assert resumed(broken, monkeypatch) == rows(whole.folder)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 1)])
+def test_the_number_of_workers_may_change(tmp_path, monkeypatch, before, after):
+    overrides = (*CARTPOLE, *VECTOR_CFN, "num_envs=4", "eval.max_steps=30", "steps=160", "eval.every=50")
+    overrides += ("checkpoint.every=40",)
+    whole, training = claimed(tmp_path / "whole", *overrides)
+    training.run(whole)
+    broken = broken_off(tmp_path / "broken", 100, monkeypatch, *overrides, f"env_workers={before}")
+    assert resumed(broken, monkeypatch, f"env_workers={after}") == rows(whole.folder)
+
+
+@pytest.mark.thorough
 def test_it_can_be_broken_off_again_and_again(tmp_path, monkeypatch):
     overrides = (*GRID, *SMALL_CFN, "steps=150", "eval.every=50", "checkpoint.every=20")
     broken, whole = both(tmp_path, monkeypatch, 51, *overrides)
@@ -127,7 +152,7 @@ def check_killed_run(tmp_path, overrides, steps, where):
 @pytest.mark.process
 @pytest.mark.parametrize("where", ["step", "write"])
 def test_a_run_that_was_killed_resumes_bit_for_bit(tmp_path, where):
-    check_killed_run(tmp_path, (*GRID, *SMALL_CFN), 400, where)
+    check_killed_run(tmp_path, (*GRID, *SMALL_CFN), 160, where)
 
 
 @pytest.mark.slow
@@ -307,11 +332,13 @@ def test_killed_at_its_very_end_a_run_can_be_finished(tmp_path, monkeypatch):
 
 @pytest.mark.thorough
 def test_an_extended_run_goes_on_drawing(tmp_path, monkeypatch):
-    run, training = claimed(tmp_path, *GRID, "bonus=none", "steps=40", "eval.every=4", "checkpoint.every=20")
+    run, training = claimed(
+        tmp_path, *GRID, "bonus=none", "steps=40", "eval.every=4", "checkpoint.every=20", "pictures=true"
+    )
     training.run(run)
     drawn = []
-    monkeypatch.setattr(pictures, "draw_run", lambda *_: drawn.append(1) or {})
-    resumed(run, monkeypatch, "steps=80", add_tracker=pictures.Pictures)
+    monkeypatch.setattr(single_run, "draw_run", lambda *_: drawn.append(1) or {})
+    resumed(run, monkeypatch, "steps=80", add_tracker=Pictures)
     assert len(drawn) == 5
 
 
