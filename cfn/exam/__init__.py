@@ -1,1 +1,1 @@
-"""The exam: whether a bonus counts, asked on streams of visits whose true counts are known."""
+"""The exam (`cfn exam`): questions that tell whether a bonus counts, on streams of visits with known counts."""

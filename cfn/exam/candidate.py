@@ -1,4 +1,4 @@
-"""A bonus that sits the exam: it is fed visits as the training loop would feed it, and its answers are checked."""
+"""A bonus under examination: it receives visits as from the training loop, and its answers are checked."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -23,15 +23,15 @@ EPISODE = 50
 ACTIONS = 4
 """Number of actions, for bonuses that use them; the action is a function of the state and its successor."""
 CHECKED = 4
-"""Number of states that are asked twice, to see whether asking changes the bonus."""
+"""Number of states whose novelty is asked twice, to detect a bonus that changes when it is asked."""
 
 
 class FaultError(UsageError):
-    """A bonus broke its contract, so that the question cannot be answered."""
+    """A bonus violated its interface, so the question cannot be answered."""
 
 
 class Maker:
-    """Makes the bonus of a config, as often as the questions need a new one.
+    """Constructs the bonus of a config, once for each time that a question needs a new one.
 
     Args:
         component: Chosen option of the group `bonus`.
@@ -57,15 +57,15 @@ class Maker:
             "num_envs": 1,
         }
         component = replace(self.component, keys=self.component.keys | keys)
-        bonus: Bonus = component.build(**{name: offered[name] for name in OFFERED["bonus"] if name in offered})
-        return bonus
+        offered = {name: offered[name] for name in OFFERED["bonus"] if name in offered}
+        return component.make(Bonus, **offered)  # type: ignore[type-abstract]
 
 
 class Candidate:
-    """A bonus and the stream that it sees.
+    """A bonus and the stream of visits that it sees.
 
     Args:
-        make: Maker of the bonus.
+        make: Constructs the bonus.
         stream: Stream of visits.
         seed: Seed of the bonus and of the observations.
         keys: Config keys of the bonus to override.
@@ -85,7 +85,7 @@ class Candidate:
 
         Args:
             visits: States.
-            each: Function called after each visit and its updates, with the visit's index.
+            each: Function called with the index of each visit, after the visit and its updates.
         """
         observation = self._look(visits[0]) if len(visits) else None
         for index, state in enumerate(visits):

@@ -4,18 +4,18 @@ import numpy as np
 
 from cfn.errors import UsageError
 from cfn.exam import measures, streams
+from cfn.exam.base import Answer, Examiner
 from cfn.exam.candidate import Candidate
-from cfn.exam.paper import Answer, Paper
 from cfn.types import Array
 
 MIN_SPEARMAN, MAX_MSE = 0.9, 0.01
-"""Marks of the question `counts`."""
+"""Pass marks of the question `counts`."""
 EXPONENTS = (0.4, 0.6)
 """Range of exponents that passes; the truth is 0.5."""
 MIN_AUC, UNSEEN = 0.9, (0.5, 1.5)
-"""Marks of the question `unseen`: separation, and the range of the mean bonus."""
+"""Pass marks of the question `unseen`: smallest AUC, and range of the mean bonus."""
 MIN_NOISY_EXPONENT = 0.25
-"""Mark of the question `noise`: half the true exponent."""
+"""Pass mark of the question `noise`: half the true exponent."""
 FACTORS = (0.8, 1.25)
 """Range of B sqrt(N) that passes."""
 SEEN, NEVER = 60, 40
@@ -23,18 +23,19 @@ SEEN, NEVER = 60, 40
 STATES_PER_COUNT = 2
 """Number of states with each count, in the questions `decay` and `noise`."""
 LOOKS = 3
-"""Number of observations per state that are asked, in the question `noise`."""
+"""Number of random observations of each state whose novelty is averaged, in the question `noise`."""
 
 
-def counts(paper: Paper) -> Answer:
+def counts(examiner: Examiner) -> Answer:
     """Compare the bonus with 1 / sqrt(N) on four streams."""
-    steps = paper.sizes.counts
+    steps = examiner.sizes.counts
     makers = {"taxi": streams.taxi_walk, "one-hot": streams.zipf_one_hot, "blobs": streams.blobs}
     numbers: dict[str, float | None] = {}
     data, notes, found = {}, [], []
     for name in ("gridworld", *makers):
         try:
-            candidate = paper.walker if name == "gridworld" else paper.trained(makers[name](steps, paper.rng(name)))
+            stream = makers[name](steps, examiner.rng(name)) if name in makers else None
+            candidate = examiner.walker if stream is None else examiner.trained(stream)
             states, visits = candidate.stream.counts()
             bonus = candidate.ask(states)
         except UsageError as error:
@@ -53,58 +54,57 @@ def counts(paper: Paper) -> Answer:
     return Answer(numbers, passed, data, notes)
 
 
-def decay(paper: Paper) -> Answer:
+def decay(examiner: Examiner) -> Answer:
     """Fit B ~ N^-p on states with counts 1, 2, 4, ... up to the largest."""
-    candidate, visits, bonus = _visited_by_powers(paper, "decay", paper.sizes.most, 0.0)
-    del candidate
+    _, visits, bonus = _visited_by_powers(examiner, "decay", examiner.sizes.most, 0.0)
     exponent = measures.exponent(bonus, visits)
     return Answer({"exponent": exponent}, _within(exponent, EXPONENTS), points(visits, bonus))
 
 
-def noise(paper: Paper) -> Answer:
-    """Fit B ~ N^-p where a part of the observation is random at every visit."""
-    candidate, visits, first = _visited_by_powers(paper, "noise", paper.sizes.noise, paper.noise)
+def noise(examiner: Examiner) -> Answer:
+    """Fit B ~ N^-p on images of which a part is random at every visit."""
+    candidate, visits, first = _visited_by_powers(examiner, "noise", examiner.sizes.noise, examiner.noise)
     looks = [first, *(candidate.ask(range(len(visits))) for _ in range(LOOKS - 1))]
     bonus = np.mean(looks, axis=0)
     exponent = measures.exponent(bonus, visits)
     numbers: dict[str, float | None] = {
         "exponent": exponent,
         "spearman": measures.errors(bonus, visits)["spearman"],
-        "share": paper.noise,
+        "share": examiner.noise,
     }
     return Answer(numbers, exponent >= MIN_NOISY_EXPONENT, points(visits, bonus))
 
 
-def _visited_by_powers(paper: Paper, name: str, most: int, noise: float) -> tuple[Candidate, Array, Array]:
-    """Return a bonus that visited states 1, 2, 4, ..., `most` times each, the counts, and its answers."""
+def _visited_by_powers(examiner: Examiner, name: str, most: int, noise: float) -> tuple[Candidate, Array, Array]:
+    """Return a bonus that has seen states with 1, 2, 4, ..., `most` visits, these counts, and its novelty of them."""
     powers = [2**k for k in range(most.bit_length()) if 2**k < most] + [most]
     visits = np.repeat(powers, STATES_PER_COUNT)
-    rng = paper.rng(name)
+    rng = examiner.rng(name)
     places = rng.permutation(streams.cells_without_noise(noise))[: len(visits)]
     plain = streams.cells(name, streams.repeated(visits.tolist(), range(len(visits)), rng), noise)
     stream = streams.Stream(name, plain.space, lambda state, r: plain.look(int(places[state]), r), plain.visits)
-    candidate = paper.trained(stream)
+    candidate = examiner.trained(stream)
     return candidate, visits, candidate.ask(range(len(visits)))
 
 
-def unseen(paper: Paper) -> Answer:
+def unseen(examiner: Examiner) -> Answer:
     """Compare states that were never visited with states that were visited at least four times."""
-    rng = paper.rng("unseen")
+    rng = examiner.rng("unseen")
     places = [int(place) for place in rng.permutation(streams.GRID**2)[: SEEN + NEVER]]
     shares = 1 / np.arange(1, SEEN + 1)
-    visits = 4 + rng.multinomial(max(paper.sizes.unseen - 4 * SEEN, 0), shares / shares.sum())
+    visits = 4 + rng.multinomial(max(examiner.sizes.unseen - 4 * SEEN, 0), shares / shares.sum())
     stream = streams.cells("unseen", streams.repeated(visits.tolist(), places[:SEEN], rng))
-    candidate = paper.trained(stream)
+    candidate = examiner.trained(stream)
     seen, never = candidate.ask(places[:SEEN]), candidate.ask(places[SEEN:])
     auc, mean = measures.separation(never, seen), float(never.mean())
     passed = auc >= MIN_AUC and _within(mean, UNSEEN)
     return Answer({"auc": auc, "bonus": mean}, passed, {"seen": seen.tolist(), "unseen": never.tolist()})
 
 
-def scale(paper: Paper) -> Answer:
+def scale(examiner: Examiner) -> Answer:
     """Return the factor between the bonus and 1 / sqrt(N)."""
-    states, visits = paper.walker.stream.counts()
-    factors = paper.walker.ask(states) * np.sqrt(visits)
+    states, visits = examiner.walker.stream.counts()
+    factors = examiner.walker.ask(states) * np.sqrt(visits)
     factor = measures.geometric_mean(factors)
     spread = float(np.std(np.log(factors))) if factor > 0 else None
     return Answer({"factor": factor, "spread": spread}, _within(factor, FACTORS), {"factors": factors.tolist()})

@@ -8,45 +8,45 @@ import numpy as np
 
 from cfn import seeding
 from cfn.exam import measures, streams
+from cfn.exam.base import Answer, Examiner
 from cfn.exam.candidate import Candidate
-from cfn.exam.paper import Answer, Paper
 from cfn.types import Array
 
 OLD, NEW, NEW_SHARE = 40, 8, 0.2
-"""States visited from the start, states that appear later, and their share of the visits (question `speed`)."""
+"""Question `speed`: states visited from the start, states that appear later, and the share of visits to the latter."""
 CHECKS = 30
-"""Number of times that the new states are asked."""
+"""Number of times that the bonus of the new states is compared with the truth."""
 MAX_VISITS = 16
-"""Mark of the question `speed`, in visits to the new state."""
+"""Pass mark of the question `speed`, in visits to a new state."""
 KEPT, OTHERS, CURVE = 10, 60, 8
-"""States to remember, states visited afterwards, and points of the curve (question `memory`)."""
+"""Question `memory`: states to remember, states visited afterwards, and points of the curve."""
 MAX_DRIFT = 1.25
-"""Mark of the question `memory`: growth of the bonus."""
+"""Pass mark of the question `memory`: growth factor of the bonus."""
 ORDERED = 40
 """States of the question `order`."""
 MAX_DIFFERENCE = 0.25
-"""Mark of the question `order`: relative root mean square difference."""
+"""Pass mark of the question `order`: relative root mean square difference."""
 TIMED = 50
 """Visits that are timed (question `cost`)."""
 MAX_SECONDS = 900.0
-"""Time after which the question `cost` asks no larger number of states."""
+"""Seconds after which the question `cost` measures no larger number of states."""
 
 
-def speed(paper: Paper) -> Answer:
+def speed(examiner: Examiner) -> Answer:
     """Count the visits until the bonus of new states stays within 20% of the truth, while old ones keep coming."""
-    rng = paper.rng("speed")
+    rng = examiner.rng("speed")
     places = [int(place) for place in rng.permutation(streams.GRID**2)[: OLD + NEW]]
     old, new = places[:OLD], places[OLD:]
-    candidate = paper.candidate(streams.cells("speed", []))
-    candidate.see(rng.choice(old, paper.sizes.before).tolist())
-    drawn = rng.random(paper.sizes.after) < NEW_SHARE
-    later = np.where(drawn, rng.choice(new, paper.sizes.after), rng.choice(old, paper.sizes.after)).tolist()
+    candidate = examiner.candidate(streams.cells("speed", []))
+    candidate.see(rng.choice(old, examiner.sizes.before).tolist())
+    drawn = rng.random(examiner.sizes.after) < NEW_SHARE
+    later = np.where(drawn, rng.choice(new, examiner.sizes.after), rng.choice(old, examiner.sizes.after)).tolist()
     later[:NEW] = new  # from the first check on, each was visited
     visits, updates, ratios = [], [], []
     begun = candidate.updates
 
     def check(index: int) -> None:
-        if (index + 1) % (paper.sizes.after // CHECKS) == 0:
+        if (index + 1) % (examiner.sizes.after // CHECKS) == 0:
             counted = np.array([later[: index + 1].count(state) for state in new])
             ratios.append(float(np.median(candidate.ask(new) * np.sqrt(counted))))
             visits.append(float(counted.mean()))
@@ -62,53 +62,51 @@ def speed(paper: Paper) -> Answer:
     return Answer(numbers, passed, {"visits": visits, "ratio": ratios})
 
 
-def memory(paper: Paper) -> Answer:
-    """Visit some states often, then only others: how much does the bonus of the former grow?"""
-    curve = _kept(paper, paper.candidate(streams.cells("memory", [])))
+def memory(examiner: Examiner) -> Answer:
+    """Measure how much the bonus of often visited states grows while only other states are visited."""
+    curve = _kept(examiner, examiner.candidate(streams.cells("memory", [])))
     small = None
-    if paper.make.has("capacity"):
-        small = _kept(paper, paper.candidate(streams.cells("memory", []), capacity=paper.sizes.capacity))
+    if examiner.make.has("capacity"):
+        small = _kept(examiner, examiner.candidate(streams.cells("memory", []), capacity=examiner.sizes.capacity))
     drift = _drift(curve)
     numbers = {"drift": drift, "drift_small": None if small is None else _drift(small), "bonus": curve[-1]}
-    data = {"curve": curve, "small": small or [], "truth": paper.sizes.often**-0.5}
+    data = {"curve": curve, "small": small or [], "truth": examiner.sizes.often**-0.5}
     return Answer(numbers, drift is not None and drift <= MAX_DRIFT, data)
 
 
-def _kept(paper: Paper, candidate: Candidate) -> list[float]:
-    """Return the bonus of the states to remember, before and while others are visited."""
-    rng = paper.rng("memory")
+def _kept(examiner: Examiner, candidate: Candidate) -> list[float]:
+    """Return the mean bonus of the states to remember: before the visits to others, and several times during them."""
+    rng = examiner.rng("memory")
     places = [int(place) for place in rng.permutation(streams.GRID**2)[: KEPT + OTHERS]]
     kept, others = places[:KEPT], places[KEPT:]
-    candidate.see(streams.repeated([paper.sizes.often] * KEPT, kept, rng))
+    candidate.see(streams.repeated([examiner.sizes.often] * KEPT, kept, rng))
     curve = [measures.geometric_mean(candidate.ask(kept))]
-    for visits in np.array_split(rng.choice(others, paper.sizes.long), CURVE):
+    for visits in np.array_split(rng.choice(others, examiner.sizes.long), CURVE):
         candidate.see(visits.tolist())
         curve.append(measures.geometric_mean(candidate.ask(kept)))
     return curve
 
 
 def _drift(curve: list[float]) -> float | None:
-    """Return the growth from the smallest value to the last; None for a bonus that is 0."""
+    """Return the last value divided by the smallest; None for a bonus that is 0."""
     return curve[-1] / min(curve) if min(curve) > 0 else None
 
 
-def order(paper: Paper) -> Answer:
+def order(examiner: Examiner) -> Answer:
     """Compare two bonuses that saw the same visits, one in random order and one state by state."""
-    rng = paper.rng("order")
+    rng = examiner.rng("order")
     places = [int(place) for place in rng.permutation(streams.GRID**2)[:ORDERED]]
     shares = 1 / np.arange(1, ORDERED + 1)
-    counts = 1 + rng.multinomial(max(paper.sizes.order - ORDERED, 0), shares / shares.sum())
+    counts = 1 + rng.multinomial(max(examiner.sizes.order - ORDERED, 0), shares / shares.sum())
     visits = streams.repeated(counts.tolist(), places, rng)
-    mixed, sorted_ = (
-        paper.trained(streams.cells("order", each)).ask(places) for each in (visits, sorted(visits))
-    )  # fmt: skip
+    mixed, sorted_ = (examiner.trained(streams.cells("order", each)).ask(places) for each in (visits, sorted(visits)))
     size = float(np.sqrt(np.mean((mixed**2 + sorted_**2) / 2)))
     difference = float(np.sqrt(np.mean((mixed - sorted_) ** 2))) / size if size > 0 else None
     passed = difference is not None and difference <= MAX_DIFFERENCE
     return Answer({"difference": difference}, passed, {"mixed": mixed.tolist(), "sorted": sorted_.tolist()})
 
 
-def cost(paper: Paper) -> Answer:
+def cost(examiner: Examiner) -> Answer:
     """Measure CPU milliseconds per visit and update, and bytes per distinct state."""
     pixels = streams.PIXELS
     space = gym.spaces.Box(0, 255, (pixels, pixels), np.uint8)
@@ -116,11 +114,11 @@ def cost(paper: Paper) -> Answer:
     def look(state: int, _: np.random.Generator) -> Array:
         return seeding.generator(state, "cost").integers(256, size=(pixels, pixels), dtype=np.uint8)
 
-    candidate = paper.candidate(streams.Stream("cost", space, look, []))
+    candidate = examiner.candidate(streams.Stream("cost", space, look, []))
     numbers: dict[str, float | None] = {}
     started = time.perf_counter()
     seen = 0
-    for distinct in paper.sizes.distinct:
+    for distinct in examiner.sizes.distinct:
         names = ("observe_ms", "update_ms", "state_bytes", "total_bytes")
         if time.perf_counter() - started > MAX_SECONDS:
             numbers |= {f"{name}_{distinct}": None for name in names}

@@ -1,4 +1,4 @@
-"""Numbers that describe answers: errors against 1 / sqrt(N), exponents, separation, factors."""
+"""Statistics of answers: errors against 1 / sqrt(N), exponents of decay, AUC, geometric means, settling times."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from cfn.types import Array
 TINY = 1e-12
 """Smallest bonus whose logarithm is taken."""
 MIN_SETTLED = 5
-"""Smallest number of ratios that show that a bonus has settled."""
+"""Number of ratios, from the first one near 1 to the end, below which a bonus does not count as settled."""
 
 
 def errors(bonus: Array, counts: Array) -> dict[str, float]:
@@ -43,12 +43,12 @@ def geometric_mean(values: Array) -> float:
 
 
 def settled(ratios: Array, tolerance: float = 0.2, share: float = 0.9) -> int | None:
-    """Return the first index whose ratio is within the tolerance of 1, as are most ratios after it; None: no index.
+    """Return the first index from which on most ratios are near 1; None if there is none.
 
     Args:
         ratios: Ratios in order of time.
         tolerance: Largest distance from 1.
-        share: Share of the ratios, from the index on, that have to be within it: the bonus may be noisy.
+        share: Fraction of the ratios from the index on that must be near 1; below 1 because a bonus may be noisy.
     """
     within = np.abs(np.asarray(ratios) - 1) <= tolerance
     remaining = np.cumsum(within[::-1])[::-1] / np.arange(len(within), 0, -1)

@@ -1,7 +1,7 @@
 """The list of questions."""
 
 from cfn.exam import counting, learning
-from cfn.exam.paper import Question
+from cfn.exam.base import Question
 
 QUESTIONS = {
     question.name: question
@@ -24,7 +24,7 @@ QUESTIONS = {
         ),
         Question(
             "unseen",
-            "Are states that were never visited told from visited ones?",
+            "Does the bonus tell states that were never visited from visited ones?",
             "auc",
             "AUC, 1 is perfect",
             f"AUC at least {counting.MIN_AUC} and mean bonus between {counting.UNSEEN[0]} and {counting.UNSEEN[1]}",

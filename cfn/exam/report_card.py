@@ -1,4 +1,4 @@
-"""The report card of one bonus and one seed: every question is asked, and a failing one does not stop the others."""
+"""The report card of one bonus and one seed. A question that raises an error does not stop the others."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -6,36 +6,36 @@ from pathlib import Path
 from typing import Any
 
 from cfn.errors import UsageError
-from cfn.exam.paper import Paper, Question
+from cfn.exam.base import Examiner, Question
 from cfn.exam.questions import QUESTIONS
 
 
-def sit(paper: Paper, names: Sequence[str], tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Ask the named questions, and return the results by question, as plain values.
+def examine(examiner: Examiner, names: Sequence[str], tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Ask the named questions, and return the result of each as plain values.
 
     Args:
-        paper: Bonus and sizes.
-        names: Questions.
+        examiner: Examiner of the bonus.
+        names: Names of the questions.
         tell: Function that receives a line of text after each question.
     """
     results: dict[str, Any] = {}
     for name in names:
-        results[name] = result = _asked(QUESTIONS[name], paper)
+        results[name] = result = _asked(QUESTIONS[name], examiner)
         tell(_line(QUESTIONS[name], result))
     return results
 
 
 def require_questions(names: Sequence[str]) -> list[str]:
-    """Return the names in the order of the exam, all if there are none; raise `UsageError` for an unknown one."""
+    """Return question names in the order of the exam, all for an empty list; raise `UsageError` for an unknown name."""
     for name in names:
         if name not in QUESTIONS:
             raise UsageError(f"questions={name}: there is no such question; choose from {', '.join(QUESTIONS)}")
     return [name for name in QUESTIONS if name in names or not names]
 
 
-def _asked(question: Question, paper: Paper) -> dict[str, Any]:
+def _asked(question: Question, examiner: Examiner) -> dict[str, Any]:
     try:
-        answer = question.answer(paper)
+        answer = question.answer(examiner)
     except UsageError as error:
         return {"passed": False, "numbers": {}, "error": str(error)}
     except Exception as error:  # a bonus may raise anything

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of visits and states.
+    """Numbers of visits and states in each question.
 
     Attributes:
         counts: Visits per stream of the question `counts`.
         most: Largest count of the question `decay`.
         unseen: Visits of the question `unseen`.
         before: Visits before new states appear, in the question `speed`.
-        after: Visits while they do.
-        often: Visits to each state that is not to be forgotten, in the question `memory`.
-        long: Visits to other states, while it may be forgotten.
-        capacity: Capacity of the replay buffer that is too small for all of them.
-        order: Visits of the question `order`, of which two copies are trained.
+        after: Visits from the moment when new states appear, in the question `speed`.
+        often: Visits to each state to remember, in the question `memory`.
+        long: Visits to other states afterwards, in the question `memory`.
+        capacity: Capacity of the replay buffer that is too small for all visits, in the question `memory`.
+        order: Visits of the question `order`, shown to two copies of the bonus.
         noise: Largest count of the question `noise`.
         distinct: Numbers of distinct states at which the question `cost` measures.
     """

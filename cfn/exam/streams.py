@@ -26,12 +26,12 @@ BLOBS, DIMENSIONS, SPREAD = 60, 8, 0.02
 
 @dataclass(frozen=True)
 class Stream:
-    """Visits to numbered states, and what the states look like.
+    """Visits to numbered states, and the observations of these states.
 
     Attributes:
         name: Name in reports.
-        space: Observations.
-        look: Observation of a state.
+        space: Space of the observations.
+        look: Function that returns an observation of a state.
         visits: Visited states, in order.
     """
 
@@ -47,7 +47,7 @@ class Stream:
 
 
 def recorded(name: str, env: gym.Env[Any, Any], steps: int, rng: np.random.Generator) -> Stream:
-    """Return the states that a random policy visits; observations of a state must not vary."""
+    """Return the visits of a random policy; an environment's observations of a state must not vary."""
     numbers: dict[State, int] = {}
     observations: list[Array] = []
     visits: list[int] = []
@@ -74,7 +74,7 @@ def taxi_walk(steps: int, rng: np.random.Generator) -> Stream:
 
 
 def zipf_one_hot(steps: int, rng: np.random.Generator) -> Stream:
-    """Return visits to one-hot vectors, the k-th of them in proportion to 1 / k."""
+    """Return visits to one-hot vectors; the k-th is visited in proportion to 1 / k."""
     shares = 1 / np.arange(1, ONE_HOT + 1)
     visits = rng.choice(ONE_HOT, size=steps, p=shares / shares.sum())
     states = np.eye(ONE_HOT, dtype=np.float32)
@@ -83,7 +83,7 @@ def zipf_one_hot(steps: int, rng: np.random.Generator) -> Stream:
 
 
 def blobs(steps: int, rng: np.random.Generator) -> Stream:
-    """Return continuous vectors around centres, which are the states; visits follow Zipf's law."""
+    """Return continuous vectors around fixed centres, with one state per centre; visits follow Zipf's law."""
     centres = rng.uniform(-1, 1, (BLOBS, DIMENSIONS))
     shares = 1 / np.arange(1, BLOBS + 1)
     visits = rng.choice(BLOBS, size=steps, p=shares / shares.sum())
@@ -101,8 +101,8 @@ def cells(name: str, visits: Sequence[int], noise: float = 0.0) -> Stream:
     Args:
         name: Name in reports.
         visits: Visited cells, in order.
-        noise: Share of the image, at its bottom, whose pixels are random at every visit ("noisy TV"). Cells lie
-            above it: there are `cells_without_noise` of them.
+        noise: Fraction of the image, at its bottom, whose pixels are random at every visit ("noisy TV"). The
+            `cells_without_noise` cells above it can be states.
     """
     side = PIXELS // GRID
     noisy_rows = round(noise * GRID) * side

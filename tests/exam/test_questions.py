@@ -8,10 +8,10 @@ from cfn.bonuses.elliptical import EllipticalBonus
 from cfn.bonuses.none import NoBonus
 from cfn.bonuses.pixelcnn import PixelCNNBonus
 from cfn.errors import UsageError
+from cfn.exam.base import Examiner
 from cfn.exam.candidate import Maker
-from cfn.exam.paper import Paper
 from cfn.exam.questions import QUESTIONS
-from cfn.exam.report_card import require_questions, sit
+from cfn.exam.report_card import examine, require_questions
 from cfn.exam.sizes import PRESETS, Sizes
 from cfn.schema import Component
 
@@ -22,8 +22,8 @@ SMALL = Sizes(
 
 
 def examined(target, questions=(), sizes=SMALL, seed=0, noise=0.1, **keys):
-    paper = Paper(Maker(Component("bonus", "mine", target, keys)), seed, sizes, noise)
-    return sit(paper, require_questions(questions))
+    examiner = Examiner(Maker(Component("bonus", "mine", target, keys)), seed, sizes, noise)
+    return examine(examiner, require_questions(questions))
 
 
 def verdicts(results):
@@ -100,6 +100,7 @@ def test_a_bonus_for_images_is_asked_what_it_can_answer():
     assert "exponent" in results["decay"]["numbers"]
 
 
+@pytest.mark.thorough
 def test_the_closed_form_counts_but_noise_is_new_to_it():
     results = examined(EllipticalBonus, ["decay", "order", "noise", "scale"], features=256)
     assert verdicts(results) == {"decay": True, "order": True, "noise": False, "scale": True}
@@ -109,6 +110,7 @@ def test_without_noise_the_noise_question_is_the_decay_law():
     assert examined(EllipticalBonus, ["noise"], features=256, noise=0.0)["noise"]["passed"] is True
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_answers():
     asked = ["counts", "unseen", "noise"]
     one, two, other = (examined(EllipticalBonus, asked, seed=seed, features=64) for seed in (0, 0, 1))

@@ -1,4 +1,4 @@
-"""Bonuses that sit the exam: right ones, wrong ones and broken ones."""
+"""Bonuses to examine: right ones, wrong ones and broken ones."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The input and the result of a question."""
+"""Interface of a question: what it receives (an examiner) and what it returns (an answer)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,14 +31,14 @@ class Answer:
 
 
 @dataclass
-class Paper:
-    """Exam paper of one bonus and one seed.
+class Examiner:
+    """Examines one bonus with one seed: constructs the bonus for each question, and shows it streams of visits.
 
     Attributes:
-        make: Maker of the bonus.
+        make: Constructs the bonus.
         seed: Seed of streams and bonuses.
         sizes: Sizes of the streams.
-        noise: Share of the observation that is random, in the question `noise`.
+        noise: Fraction of the image that is random, in the question `noise`.
     """
 
     make: Maker
@@ -47,7 +47,7 @@ class Paper:
     noise: float = 0.1
 
     def rng(self, *name: str) -> np.random.Generator:
-        """Return the random stream of a question; it is the same for all bonuses."""
+        """Return the random generator of a question; it is the same for all bonuses."""
         return seeding.generator(self.seed, "exam", *name)
 
     def candidate(self, stream: Stream, **keys: Any) -> Candidate:
@@ -62,7 +62,7 @@ class Paper:
 
     @cached_property
     def walker(self) -> Candidate:
-        """Bonus that has seen the gridworld walk, which two questions share."""
+        """Bonus that has seen the gridworld walk; two questions share it."""
         return self.trained(gridworld_walk(self.sizes.counts, self.rng("gridworld")))
 
 
@@ -72,11 +72,11 @@ class Question:
 
     Attributes:
         name: Name, as in `questions=NAME`.
-        asks: What it asks.
+        asks: The question, in words.
         headline: Name of its main number.
         unit: Meaning of the main number, with the value of a perfect bonus.
         mark: Condition of passing.
-        answer: Function that asks a bonus.
+        answer: Function that asks the bonus of an examiner.
     """
 
     name: str
@@ -84,4 +84,4 @@ class Question:
     headline: str
     unit: str
     mark: str
-    answer: Callable[[Paper], Answer]
+    answer: Callable[[Examiner], Answer]
