@@ -1,1 +1,1 @@
-"""Figures, tables and the report: functions of the files in run folders. Nothing here trains."""
+"""Figures, tables, comparisons and the report, computed from the files in run folders. Nothing here trains."""

@@ -1,12 +1,13 @@
-"""Results of `cfn exam`: reading, the table over seeds, and the files of a report."""
+"""Results of `cfn exam`: reading them, the table over seeds, and the files of the report."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cfn.analysis.markdown import markdown_table, three_digits
+from cfn.analysis.markdown import markdown_table
 from cfn.errors import UsageError
+from cfn.numbers import readable
 
 EXAM_FILE = "exam.json"
 """File with the results of one bonus and one seed."""
@@ -23,7 +24,7 @@ HEADLINES = {
 }
 """Main number of each question, and its name in the table."""
 MISSING = "no number"
-"""Text for a number that does not exist: something never happened, or is a ratio of zeros."""
+"""Text for a number that does not exist: the event never happened, or the number is a ratio of zeros."""
 
 
 class Exam(NamedTuple):
@@ -72,9 +73,9 @@ def table(exams: Sequence[Exam]) -> str:
     asked = [name for name in HEADLINES if any(name in exam.questions for exam in exams)]
     header = ["bonus", "seeds", *(f"{name}: {HEADLINES[name][1]}" for name in asked)]
     lines = []
-    for bonus, sat in groups.items():
-        results = [[exam.questions[name] for exam in sat if name in exam.questions] for name in asked]
-        lines.append([bonus, str(len(sat)), *(cell(each, name) for each, name in zip(results, asked, strict=True))])
+    for bonus, taken in groups.items():
+        results = [[exam.questions[name] for exam in taken if name in exam.questions] for name in asked]
+        lines.append([bonus, str(len(taken)), *(cell(each, name) for each, name in zip(results, asked, strict=True))])
     return markdown_table(header, lines, 1)
 
 
@@ -91,9 +92,9 @@ def cell(results: Sequence[Mapping[str, Any]], name: str) -> str:
     known = [float(value) for value in values if value is not None]
     errors = sum("error" in result for result in results)
     if known:
-        text = three_digits(sum(known) / len(known))
+        text = readable(sum(known) / len(known))
         if len(known) > 1 and min(known) != max(known):
-            text += f" ({three_digits(min(known))} to {three_digits(max(known))})"
+            text += f" ({readable(min(known))} to {readable(max(known))})"
         if len(known) < len(values):
             text += f", {MISSING} in {len(values) - len(known) - errors} of {len(values)}"
     else:
@@ -108,8 +109,8 @@ def details(exams: Sequence[Exam]) -> str:
     """Return a Markdown table of all numbers of all questions, one column per bonus, means over seeds."""
     groups = by_bonus(exams)
     rows: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for bonus, sat in groups.items():
-        for exam in sat:
+    for bonus, taken in groups.items():
+        for exam in taken:
             for question, result in exam.questions.items():
                 for number, value in result["numbers"].items():
                     column = rows.setdefault((question, number), {}).setdefault(bonus, [])
@@ -124,11 +125,11 @@ def details(exams: Sequence[Exam]) -> str:
 def _mean(values: Sequence[float] | None) -> str:
     if values is None:
         return ""
-    return three_digits(sum(values) / len(values)) if values else MISSING
+    return readable(sum(values) / len(values)) if values else MISSING
 
 
 def notes(exams: Sequence[Exam]) -> list[str]:
-    """Return sentences on what could not be asked, each once."""
+    """Return the notes of all exams, sentences on parts that could not be asked, each once."""
     found = []
     for exam in exams:
         for question, result in exam.questions.items():
@@ -138,7 +139,7 @@ def notes(exams: Sequence[Exam]) -> list[str]:
 
 
 def write_reports(exams: Sequence[Exam], folder: Path) -> str:
-    """Write `exam.md`, one figure per bonus, and a comparison of several bonuses; return the text of the table."""
+    """Write `exam.md`, a figure per bonus, and a figure that compares several bonuses; return the table as text."""
     from cfn.analysis.figures.common import save
     from cfn.analysis.figures.exam import compare, one_page  # matplotlib is slow to import
 
@@ -148,9 +149,9 @@ def write_reports(exams: Sequence[Exam], folder: Path) -> str:
     text += "".join(f"\n- {note}" for note in notes(exams)) + ("\n" if notes(exams) else "")
     (folder / "exam.md").write_text(f"{text}\n{details(exams)}\n", encoding="utf-8")
     paths = [folder / "exam.md"]
-    for bonus, sat in groups.items():
+    for bonus, taken in groups.items():
         name = "".join(letter if letter.isalnum() or letter in "._-=" else "-" for letter in bonus)
-        paths.append(save(one_page(bonus, sat), folder / f"{name}.png"))
+        paths.append(save(one_page(bonus, taken), folder / f"{name}.png"))
     if len(groups) > 1:
         paths.append(save(compare(groups), folder / "comparison.png"))
     return text + "\n" + "\n".join(map(str, paths)) + "\n"

@@ -3,7 +3,8 @@
 A setting is named after its method, as in the paper. If the settings of a task differ in config keys, these keys follow
 the method: keys of the environment and of the run in every name, keys of agent and bonus in the names of one method.
 Keys named on a command line are always shown. Of the other keys, only as many are shown as are needed to distinguish
-all settings, so a value that follows from another one is not repeated.
+all settings, so a value that follows from another one is not repeated. Values are shown as they are written on a
+command line; a key that a setting lacks is not in its name.
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cfn.runs.reading import is_number
+from cfn.runs.reading import is_number, printable
 from cfn.runs.record import Record, without_tex
 
 BONUS_NAMES = {
@@ -79,7 +80,8 @@ class Group:
         return ", ".join(self._pairs()) + self._number
 
     def _pairs(self, hidden: Sequence[str] = ()) -> list[str]:
-        return [f"{without_tex(key)}={_format_value(value)}" for key, value in self.keys.items() if key not in hidden]
+        shown = {key: value for key, value in self.keys.items() if key not in hidden and key in self.first.settings}
+        return [f"{without_tex(key)}={_format_value(value)}" for key, value in shown.items()]
 
     @property
     def _number(self) -> str:
@@ -179,7 +181,7 @@ def _add_keys(groups: Sequence[Group]) -> list[Group]:
 
 
 def _number_equal_labels(groups: Sequence[Group]) -> list[Group]:
-    """Return the groups, numbered where labels of a task are equal: long values are cut, a lacking key is `None`."""
+    """Return the groups, numbered where labels of a task are equal: long values are cut."""
     total, result = Counter((one.task, one.label) for one in groups), []
     taken = {name for name, times in total.items() if times == 1}
     last: Counter[tuple[str, str]] = Counter()
@@ -259,8 +261,13 @@ def _sort_key(value: Any) -> tuple[bool, float, str]:
     return not number, float(value) if number else 0.0, "" if number else str(value)
 
 
+def as_written(value: Any) -> str:
+    """Return a value as it is written on a command line."""
+    return printable(value if isinstance(value, str) else json.dumps(value, default=str))
+
+
 def _format_value(value: Any) -> str:
     if isinstance(value, float):
         return short if float(short := f"{value:g}") == value else repr(value)
-    text = f"{value:,}" if is_level(value) and abs(value) >= 10_000 else without_tex(value)
+    text = f"{value:,}" if is_level(value) and abs(value) >= 10_000 else without_tex(as_written(value))
     return text if len(text) <= 40 else f"{text[:37]}..."

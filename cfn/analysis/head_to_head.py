@@ -6,7 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfn.analysis.comparing import (
+from cfn.analysis.markdown import markdown_table, with_interval
+from cfn.analysis.measuring import measure_metric, measure_score, require_metric
+from cfn.analysis.scores import Returns
+from cfn.analysis.sides import Match
+from cfn.analysis.tally import Balance, balance
+from cfn.analysis.two_sample import (
     FEW_SEEDS,
     MAX_EXACT_RUNS,
     TOO_NARROW,
@@ -18,15 +23,11 @@ from cfn.analysis.comparing import (
     rank_test,
     samples,
 )
-from cfn.analysis.markdown import markdown_table, three_digits, with_interval
-from cfn.analysis.measuring import measure_metric, measure_score, require_metric
-from cfn.analysis.scores import Returns
-from cfn.analysis.sides import Match
-from cfn.analysis.tally import Balance, balance
 from cfn.errors import UsageError
+from cfn.numbers import readable
 
 _SMALLEST_P = 1e-16
-"""Smallest p value that is printed: a smaller one says nothing more."""
+"""Smallest p value that is printed as a number; smaller ones are printed as a bound."""
 
 
 class Row(NamedTuple):
@@ -55,7 +56,7 @@ class HeadToHead(NamedTuple):
     """A comparison of A and B.
 
     Attributes:
-        score: Phrase on the numbers that are compared.
+        score: Phrase that names the numbers that are compared.
         labels: Names of the settings of A and of B.
         rows: A row per task and, if there are several, a row over all of them.
         balance: Tasks on which A is ahead, wins, ties and loses.
@@ -111,7 +112,7 @@ def as_markdown(comparison: HeadToHead, sources: tuple[str, str]) -> str:
             row.task,
             *map(str, row.runs),
             "" if row.steps is None else f"{row.steps:,}",
-            *(("", "") if row.means is None else map(three_digits, row.means)),
+            *(("", "") if row.means is None else map(readable, row.means)),
             "" if row.difference is None else with_interval(*row.difference),
             with_interval(*row.improvement),
             f"{row.test.u:,.1f}".removesuffix(".0"),

@@ -1,6 +1,6 @@
 """`cfn runs`: a line per run.
 
-Of the metrics only the last rows are read, and the config once per setting, so that a thousand runs take a second.
+Only the last rows of the metrics are read, and the config once per setting: a thousand runs take a second.
 """
 
 import csv
@@ -13,9 +13,13 @@ from typing import Any, NamedTuple
 from cfn.analysis.grouping import differing_keys
 from cfn.analysis.sides import Filter, select
 from cfn.errors import UsageError
-from cfn.runs.folder import current_state
+from cfn.numbers import readable
+from cfn.runs.folder import as_typed, current_state
 from cfn.runs.reading import is_number, latest, printable, read_summary
 from cfn.runs.record import SCORE, TRAINING, Record
+
+SETTING_LENGTH = 60
+"""Letters of a setting, or of the reason of a failure, in the table; the forms for programs have all."""
 
 
 class Line(NamedTuple):
@@ -33,7 +37,7 @@ class Line(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One run, for other programs. What is not known is None.
+    """One run, for other programs. Unknown values are None.
 
     Attributes:
         env: Task.
@@ -133,7 +137,7 @@ def _row(folder: Path, record: Record | None, setting: str) -> Row:
         elif None in (names := [summary.get(key) for key in ("env", "agent", "bonus", "seed")]):
             raise UsageError(f"{folder} has neither a config nor a complete summary")
     except UsageError:
-        return Row(None, None, None, None, None, None, None, None, "unreadable", "", printable(folder))
+        return Row(None, None, None, None, None, None, None, None, "unreadable", "", printable(as_typed(folder)))
     env, agent, bonus, seed = names
     done = int(max(newest.get("step", 0), _number(summary.get("steps"))))
     score, score_of = _score(summary, newest)
@@ -148,23 +152,24 @@ def _row(folder: Path, record: Record | None, setting: str) -> Row:
         score_of,
         printable(current_state(folder, summary)),
         printable(setting),
-        printable(folder),
+        printable(as_typed(folder)),
     )
 
 
 def as_line(row: Row) -> Line:
-    """Return a row as people read it."""
+    """Return a row as text for people."""
     steps = "" if row.steps is None else f"{row.steps:,}"
     steps += f" of {row.total_steps:,}" if row.steps is not None and row.total_steps is not None else ""
-    score = "" if row.score is None else f"{row.score:.4g}"
+    score = "" if row.score is None else readable(row.score, digits=4)
     score += " (training)" if row.score_of == "training" else ""
     seed = "" if row.seed is None else str(row.seed)
     env, agent, bonus = (name or "?" for name in (row.env, row.agent, row.bonus))
-    return Line(env, agent, bonus, seed, steps, score, row.state, row.setting, row.folder)
+    setting = row.setting if len(row.setting) <= SETTING_LENGTH else f"{row.setting[: SETTING_LENGTH - 3]}..."
+    return Line(env, agent, bonus, seed, steps, score, row.state, setting, row.folder)
 
 
 def _score(summary: Mapping[str, Any], newest: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """Return the last return of an evaluation or, if there is none yet, of a training episode, and which it is."""
+    """Return the last return of an evaluation or, if there is none yet, of a training episode; and its kind."""
     metrics = summary.get("metrics")
     known = {**(metrics if isinstance(metrics, dict) else {}), **newest}
     for name, what in ((SCORE, "evaluation"), (TRAINING, "training")):

@@ -1,4 +1,4 @@
-"""Numbers that `cfn compare` compares: one per run, over the steps that all runs of a task have."""
+"""The numbers that `cfn compare` compares: one per run, over the steps that all runs of a task have reached."""
 
 import difflib
 import math
@@ -25,8 +25,8 @@ class Measured(NamedTuple):
     Attributes:
         a: A number per run of A that has one.
         b: A number per run of B that has one.
-        last: Last step that all of these runs have; NaN if a side has none.
-        phrase: What the numbers are.
+        last: Last step that all of these runs have reached; NaN if a side has no runs.
+        phrase: Phrase that names the numbers.
         problems: Sentences on runs that cannot be compared fully.
     """
 

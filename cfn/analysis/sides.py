@@ -1,18 +1,17 @@
-"""The two sides of a comparison, A and B: which runs belong to them, and whether they can be compared.
+"""The two sides of a comparison, A and B: their runs, and the check that they can be compared.
 
-A side is one setting per task. Several settings of a task on one side are refused unless they are to be pooled: a mean
-over them would be about no setting in particular.
+A side is one setting per task. Several settings of a task on one side are refused unless they are to be pooled,
+because a mean over them describes no single setting.
 """
 
 import difflib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import yaml
 
-from cfn.analysis.grouping import Group, group
+from cfn.analysis.grouping import Group, as_written, group
 from cfn.errors import UsageError
 from cfn.runs.reading import flat, is_number, printable
 from cfn.runs.record import Record
@@ -28,7 +27,7 @@ class Filter:
     Attributes:
         option: Option of the command line that it came from.
         key: Key, as on the command line of `cfn train`.
-        value: Value, or several separated by commas, of which a run has one.
+        value: Value, or alternatives separated by commas.
     """
 
     option: str
@@ -144,14 +143,14 @@ def _differences(groups: Sequence[Group]) -> str:
     found = {name: {getattr(one.first, name) for one in groups} for name in ("agent", "bonus")}
     for one in groups:
         for key, value in one.keys.items():
-            found.setdefault(key, set()).add(_text(value))
+            found.setdefault(key, set()).add(as_written(value))
     differing = [f"{key} ({_listed(sorted(values))})" for key, values in found.items() if len(values) > 1]
     return f"which differ in {_listed(differing)}" if differing else f"namely {_listed(one.label for one in groups)}"
 
 
 def _hint(records: Sequence[Record], failed: Filter) -> str:
     """Return a phrase on the values, or the similar keys, that exist."""
-    values = {_text(value) for record in records if (value := record.value(failed.key)) is not None}
+    values = {as_written(value) for record in records if (value := record.value(failed.key)) is not None}
     if values:
         return f"{failed.key} is {_listed(sorted(values))}"
     keys = {key for record in records for key, _ in flat(record.config)} | {"env", "agent", "bonus"}
@@ -161,7 +160,7 @@ def _hint(records: Sequence[Record], failed: Filter) -> str:
 
 
 def _equal(value: Any, text: str) -> bool:
-    """Return whether a value of a config is what the text means on a command line."""
+    """Return whether a value of a config equals the value of the text on a command line."""
     try:
         meant = yaml.safe_load(text)
         meant = float(meant) if isinstance(meant, str) else meant  # YAML does not read 1e-3 as a number
@@ -169,12 +168,7 @@ def _equal(value: Any, text: str) -> bool:
         meant = text
     if is_number(value) and is_number(meant) and isinstance(value, bool) == isinstance(meant, bool):
         return bool(value == meant)
-    return text in (str(value), _text(value)) or (isinstance(value, list) and value == meant)
-
-
-def _text(value: Any) -> str:
-    """Return a value as it is written on a command line."""
-    return printable(value if isinstance(value, str) else json.dumps(value, default=str))
+    return text in (str(value), as_written(value)) or (isinstance(value, list) and value == meant)
 
 
 def _listed(names: Iterable[str]) -> str:

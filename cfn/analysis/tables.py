@@ -94,7 +94,7 @@ def rows(groups: Sequence[Group], stat: Stat, returns: Returns = "eval") -> list
 
 
 def _described(groups: Sequence[Group], returns: Returns) -> str:
-    """Return a sentence on which returns are the score."""
+    """Return a sentence that names the returns that are the score."""
     by_description: dict[str, list[str]] = {}
     for task, one in _scores_by_task(groups, returns).items():
         by_description.setdefault(one.description, []).append(task)

@@ -11,17 +11,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cfn.analysis.comparing import FEW_SEEDS, TOO_NARROW, Interval, Samples, difference, improvement, samples
 from cfn.analysis.grouping import Group
 from cfn.analysis.markdown import markdown_table, with_interval
 from cfn.analysis.scores import Scores
+from cfn.analysis.two_sample import FEW_SEEDS, TOO_NARROW, Interval, Samples, difference, improvement, samples
 
 MAX_METHODS = 12
 """Largest number of methods with a tally: of more, the list of pairs would be too long to read."""
 
 
 class Balance(NamedTuple):
-    """Number of tasks on which A is compared with B, and on how many A is ahead, behind, wins, ties and loses.
+    """Numbers of tasks on which A is compared with B, is ahead, is behind, wins, ties and loses.
 
     A is ahead if its mean is higher; it wins if, moreover, the interval of the difference does not contain 0.
     """

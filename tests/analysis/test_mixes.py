@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cfn.analysis import listing
 from cfn.analysis.experiments import members
-from cfn.analysis.figures.comparison import compare, too_many
 from cfn.analysis.figures.panels import Style
 from cfn.analysis.figures.paper import FIGURES
+from cfn.analysis.figures.several_runs import compare, too_many
 from cfn.analysis.grouping import differing_keys, group
 from cfn.analysis.report.page import page
 from cfn.analysis.scores import unequal

@@ -1,14 +1,13 @@
 import csv
 import io
 import math
-import time
 
 import numpy as np
 import pytest
 
-from cfn.analysis.comparing import Interval
 from cfn.analysis.grouping import Group
 from cfn.analysis.tally import MAX_METHODS, as_csv, as_markdown, balance, tally
+from cfn.analysis.two_sample import Interval
 
 
 class Given:
@@ -75,10 +74,8 @@ def test_as_text():
 
 
 @pytest.mark.thorough
-def test_a_hundred_tasks_of_six_methods_take_seconds():
+def test_better_methods_win_more_often_over_a_hundred_tasks():
     rng = np.random.default_rng(0)
-    start = time.process_time()
     pairs = tallied(**{f"m{i}": rng.normal(i / 4, 1, (100, 10)) for i in range(6)})
-    assert time.process_time() - start < 10
     assert [pair.balance.tasks for pair in pairs] == [100] * 15
     assert pairs[4].balance.losses > 50, "m0 against m5"

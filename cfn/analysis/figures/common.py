@@ -1,4 +1,4 @@
-"""Parts common to all figures: title, axis labels, steps along the x axis, and saving."""
+"""Functions for all figures: title, axis labels, steps along the x axis, and saving."""
 
 import textwrap
 from pathlib import Path
@@ -22,8 +22,16 @@ def put_title(figure: Figure, title: str) -> None:
 def show_steps(axes: Axes) -> None:
     """Format the x axis as environment steps, from 0."""
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(6))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda steps, _: shown_steps(steps)))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(6, integer=True))
+
+
+def shown_steps(steps: float) -> str:
+    """Return a number of steps as an axis shows it: 200, 1.5k, 2M."""
+    for size, suffix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if abs(steps) >= size:
+            return f"{steps / size:g}{suffix}"
+    return f"{steps:g}"
 
 
 def decorate(axes: Axes, x: str, y: str, title: str) -> None:

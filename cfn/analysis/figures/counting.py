@@ -28,7 +28,7 @@ _COUNTS: dict[Counted, str] = {"visits": "actions taken in s", "arrivals": "arri
 
 @dataclass(frozen=True)
 class CountErrors:
-    """Count errors, read alike from all runs of a figure.
+    """Count errors, read in the same way from all runs of a figure.
 
     Attributes:
         measure: Mean of the squares, or its root.
@@ -65,7 +65,7 @@ class CountErrors:
 
 
 def count_errors(groups: Sequence[Group], measure: ErrorMeasure, counted: Counted, smoothing: int) -> CountErrors:
-    """Return how to read the count errors of groups: by arrivals only if all runs have them.
+    """Return the count errors of groups: over arrivals if asked for and all runs have them, else over visits.
 
     Args:
         groups: Groups to compare.
@@ -82,7 +82,7 @@ def count_errors(groups: Sequence[Group], measure: ErrorMeasure, counted: Counte
 
 
 class CountTables(NamedTuple):
-    """Count tables of several settings, counted alike.
+    """Count tables of several settings, all with the same kind of counts.
 
     Attributes:
         of: Tables of each setting.

@@ -47,7 +47,7 @@ def write_data(figure: Figure, path: Path) -> Path:
 
 
 def points(figure: Figure) -> Iterator[Point]:
-    """Return everything that is drawn in the panels of a figure; missing values are left out."""
+    """Yield every point that is drawn in the panels of a figure; missing values are left out."""
     labels = _labels(figure)
     for number, axes in enumerate(figure.axes, 1):
         if axes.get_label() == "<colorbar>":
@@ -94,7 +94,7 @@ def _colour(artist: Any) -> str:
 
 
 def _drawn(axes: Axes) -> Iterator[tuple[str, str, float, float, float | str]]:
-    """Return kind, colour, place and value of each point of a panel."""
+    """Yield kind, colour, place and value of each point of a panel."""
     errors = [container for bars in _bars(axes) if (container := bars.errorbar) is not None]
     errors += [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
     caps = [cap for container in errors for cap in container.lines[1]]
@@ -136,7 +136,7 @@ def _drawn(axes: Axes) -> Iterator[tuple[str, str, float, float, float | str]]:
 
 
 def _interval(vertices: Any, colour: str) -> Iterator[tuple[str, str, float, float, str]]:
-    """Return the lowest and highest y of each x."""
+    """Yield the lowest and highest y of each x."""
     for x in np.unique(vertices[:, 0]):
         here = vertices[vertices[:, 0] == x, 1]
         yield "low", colour, float(x), float(here.min()), ""

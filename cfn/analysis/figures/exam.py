@@ -13,7 +13,7 @@ from cfn.analysis.figures.common import decorate, mark_missing, put_title
 STREAMS = {"gridworld": "#1f77b4", "taxi": "#ff7f0e", "one-hot": "#2ca02c", "blobs": "#9467bd"}
 """Colours of the streams of the question `counts`."""
 BONUS, OTHER, TRUTH = "#1f77b4", "#d62728", "#444444"
-"""Colours of the bonus, of a second setting of it, and of the truth."""
+"""Colours of the bonus, of the same bonus with another setting, and of the truth."""
 
 Results = Sequence[Mapping[str, Any]]
 """Results of one question, one per seed."""
@@ -88,7 +88,7 @@ def draw_speed(axes: Axes, results: Results) -> None:
 
 
 def draw_memory(axes: Axes, results: Results) -> None:
-    """Draw the bonus of states that are no longer visited; with a small replay buffer in red."""
+    """Draw the bonus of states that are no longer visited, with a full and with a small replay buffer."""
     for index, result in enumerate(results):
         for colour, key, label in ((BONUS, "curve", "full buffer"), (OTHER, "small", "small buffer")):
             if curve := result["data"][key]:
@@ -100,7 +100,7 @@ def draw_memory(axes: Axes, results: Results) -> None:
 
 
 def draw_order(axes: Axes, results: Results) -> None:
-    """Draw the bonus after sorted visits against that after mixed ones."""
+    """Draw the bonus after visits state by state against the bonus after mixed visits."""
     for result in results:
         axes.plot(result["data"]["mixed"], result["data"]["sorted"], ".", ms=3, alpha=0.5, color=BONUS)
     largest = max(max(result["data"]["mixed"]) for result in results)

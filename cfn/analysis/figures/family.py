@@ -25,8 +25,8 @@ class Measure(NamedTuple):
     """A number per run.
 
     Attributes:
-        title: Its name.
-        of: Returns it; NaN if the run does not tell.
+        title: Name.
+        of: Function that returns it for a run; NaN if unknown.
     """
 
     title: str

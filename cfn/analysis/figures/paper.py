@@ -1,4 +1,4 @@
-"""The figure of each experiment. For experiments of the paper it shows the same as the published figure."""
+"""The figure of each experiment. For experiments of the paper it shows the quantities of the published figure."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ class PaperFigure(NamedTuple):
 
     Attributes:
         draw: Draws the figure.
-        style: What the published figure shows, and how.
+        style: Statistic, returns and counts of the published figure.
         table: Returns a table in Markdown that belongs to the figure; None: it has none.
     """
 
@@ -98,7 +98,7 @@ def write_table_of(name: str, found: Members, style: Style, out: Path) -> str:
     Args:
         name: Name of the experiment.
         found: Runs of the experiment.
-        style: What to show, and how.
+        style: Statistic, returns and counts to show.
         out: Path of the table.
 
     Returns:

@@ -17,9 +17,10 @@ from cfn.analysis.figures.legends import add_below, describe_statistic
 from cfn.analysis.figures.panels import Look, Style, assign_looks
 from cfn.analysis.figures.titles import title_of
 from cfn.analysis.grouping import Group, is_level
-from cfn.analysis.markdown import markdown_table, three_digits
+from cfn.analysis.markdown import markdown_table
 from cfn.analysis.scores import Scores, scores, unequal
 from cfn.analysis.stats import estimate
+from cfn.numbers import readable
 
 SCALE = "bonus.scale"
 HEADER = ("environment", "method", SCALE, "score", "interval", "seeds", "best")
@@ -168,8 +169,8 @@ def _cells(task: str, result: Result) -> tuple[str, ...]:
         task,
         result.line,
         f"{value:g}" if is_level(value) else "",
-        three_digits(result.centre) if result.averages else "",
-        "" if np.isnan(result.low) else f"{three_digits(result.low)} to {three_digits(result.high)}",
+        readable(result.centre) if result.averages else "",
+        "" if np.isnan(result.low) else f"{readable(result.low)} to {readable(result.high)}",
         f"{total}" if drawn == total else f"{drawn} of {total}",
         "best" if result.best else "",
     )

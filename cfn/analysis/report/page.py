@@ -20,8 +20,8 @@ from urllib.parse import quote
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from cfn.analysis.figures.comparison import compare_over_time, compare_rooms
 from cfn.analysis.figures.panels import Style
+from cfn.analysis.figures.several_runs import compare_over_time, compare_rooms
 from cfn.analysis.grouping import Group
 from cfn.analysis.report.slider import MAX_PANELS, palettes, slider_data
 from cfn.analysis.tables import HEADER, cells, legend, rows

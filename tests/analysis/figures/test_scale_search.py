@@ -47,8 +47,8 @@ def test_each_combination_of_the_other_values_has_a_line_over_the_scales(searche
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.lines if not line.get_label().startswith("_")}
     points = {label: (list(line.get_xdata()), list(line.get_ydata())) for label, line in lines.items()}
-    assert points["CFN, bonus.normalize=True"] == ([0.001, 0.01], [1.5, 3.5])
-    assert points["CFN, bonus.normalize=False"] == ([0.001, 0.01], [2.5, 2.5])
+    assert points["CFN, bonus.normalize=true"] == ([0.001, 0.01], [1.5, 3.5])
+    assert points["CFN, bonus.normalize=false"] == ([0.001, 0.01], [2.5, 2.5])
     assert points["RND"] == ([5e-5], [2])
     assert points["no bonus, agent.lr=0.1"][1] == [1, 1], "without a scale, a horizontal line"
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "bonus.scale")
@@ -77,10 +77,10 @@ def test_the_table_has_every_setting(searched):
     lines = search_table(found(searched), MEAN).splitlines()
     assert lines[0] == "| environment | method | bonus.scale | score | interval | seeds | best |"
     assert lines[2:9] == [
-        "| gridworld | CFN, bonus.normalize=False | 0.001 | 2.5 | 2 to 3 | 2 |  |",
-        "| gridworld | CFN, bonus.normalize=False | 0.01 | 2.5 | 2 to 3 | 2 |  |",
-        "| gridworld | CFN, bonus.normalize=True | 0.001 | 1.5 | 1 to 2 | 2 |  |",
-        "| gridworld | CFN, bonus.normalize=True | 0.01 | 3.5 | 3 to 4 | 2 | best |",
+        "| gridworld | CFN, bonus.normalize=false | 0.001 | 2.5 | 2 to 3 | 2 |  |",
+        "| gridworld | CFN, bonus.normalize=false | 0.01 | 2.5 | 2 to 3 | 2 |  |",
+        "| gridworld | CFN, bonus.normalize=true | 0.001 | 1.5 | 1 to 2 | 2 |  |",
+        "| gridworld | CFN, bonus.normalize=true | 0.01 | 3.5 | 3 to 4 | 2 | best |",
         "| gridworld | no bonus, agent.lr=0.1 |  | 1 |  | 1 |  |",
         "| gridworld | no bonus, agent.lr=0.2 |  | 2 |  | 1 | best |",
         "| gridworld | RND | 5e-05 | 2 |  | 1 | best |",
@@ -93,7 +93,7 @@ def test_the_table_has_every_setting(searched):
 
 def test_the_score_may_be_that_of_training(searched):
     text = search_table(found(searched), MEAN._replace(score="train"))
-    assert "| gridworld | CFN, bonus.normalize=True | 0.01 | 13.5 | 13 to 14 | 2 | best |" in text
+    assert "| gridworld | CFN, bonus.normalize=true | 0.01 | 13.5 | 13 to 14 | 2 | best |" in text
     assert "averaged over 2 iterations (returns of training episodes, mean of each iteration of 100 steps)" in text
 
 

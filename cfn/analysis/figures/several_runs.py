@@ -1,4 +1,4 @@
-"""Figures of `cfn plot`: for each task, every result of the runs, with settings side by side."""
+"""Figures of `cfn plot` for several runs: for each task, every result, with settings side by side."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Statistics of two settings, A and B, over one or more tasks.
+"""Two-sample statistics: difference, probability of improvement and rank test of settings A and B, over tasks.
 
 Each task has one number (a score) per run of A and per run of B. Intervals are 95% percentile bootstrap intervals: runs
 are drawn with replacement within their own setting and task. Every task has the same weight, except in the rank test,

@@ -6,7 +6,9 @@ import pytest
 from folders import HEADER, make_run
 
 from cfn.analysis.figures.common import save
-from cfn.analysis.figures.comparison import (
+from cfn.analysis.figures.counting import newest_tables
+from cfn.analysis.figures.panels import Style
+from cfn.analysis.figures.several_runs import (
     compare,
     compare_by_key,
     compare_count_errors,
@@ -14,8 +16,6 @@ from cfn.analysis.figures.comparison import (
     compare_scatters,
     too_many,
 )
-from cfn.analysis.figures.counting import newest_tables
-from cfn.analysis.figures.panels import Style
 from cfn.analysis.grouping import group
 from cfn.runs.record import load_runs
 
