@@ -10,7 +10,7 @@ nox.options.sessions = ["tests"]
 nox.options.reuse_existing_virtualenvs = True
 
 CONSTRAINTS = ("-c", "constraints.txt")
-EVERYTHING = ".[paper,sb3,torchrl,tensorboard,slurm,optuna]"
+EVERYTHING = ".[paper,minigrid,sb3,torchrl,tensorboard,trackio,slurm,optuna,joblib]"
 PARALLEL = ("-n", "auto", "--dist", "worksteal")
 
 

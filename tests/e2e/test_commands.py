@@ -21,7 +21,7 @@ from metrics import rows
 import cfn as package
 
 WATCH = ("agent=random", "bonus=count")  # nothing that learns
-SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none")
+SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none", "pictures=false")
 
 
 def test_the_output_may_be_cut_short(tmp_path):
@@ -75,6 +75,9 @@ def test_a_sweep_can_be_spread_over_processes(cfn, run_folders):
     assert done.returncode == 0, done.stderr
     assert [folder.name for folder in run_folders()] == ["seed=0", "seed=1"]
     assert len({folder.parent for folder in run_folders()}) == 1
+    assert "2 of 2 runs done, 0 running, 0 queued, 0 failed" in done.stdout
+    assert "finished after" not in done.stdout, "lines of parallel runs would mix"
+    assert all("finished after" in (folder / "train.log").read_text() for folder in run_folders())
 
 
 def test_a_terminal_of_80_columns_shows_what_matters(tmp_path):
@@ -85,12 +88,13 @@ def test_a_terminal_of_80_columns_shows_what_matters(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")} | {"TERM": "xterm"}
     process = subprocess.Popen(arguments, cwd=tmp_path, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
-    lines, output = [], b""
+    lines, output = [], b""  # lines shown while it trains, after the first evaluation
     try:
         while not lines and select.select([ours], [], [], 60)[0] and (block := os.read(ours, 65536)):
             output += block
             text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode(errors="ignore"))
-            lines = [line for line in re.split(r"[\r\n]+", text) if re.search("━.* error [0-9]", line)]
+            shown = [line for line in re.split(r"[\r\n]+", text) if re.search("━.* error [0-9]", line)]
+            lines = [line for line in shown if "evaluating" not in line]
     except OSError:  # raised when the other end of the terminal is closed
         pass
     finally:
@@ -130,7 +134,8 @@ def test_ctrl_c_stops_the_run_and_says_so(tmp_path):
 
 
 def test_what_a_run_leaves(cfn, tmp_path, run_folders):
-    done = cfn("train", *SMALL, "seed=4")
+    keys = (*SMALL, "seed=4", "pictures=true")
+    done = cfn("train", *keys)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     (folder,) = run_folders()
@@ -153,7 +158,7 @@ def test_what_a_run_leaves(cfn, tmp_path, run_folders):
         "train.log",
         "summary.json",
     }
-    assert yaml.safe_load((folder / ".hydra/overrides.yaml").read_text()) == [*SMALL, "seed=4"]
+    assert yaml.safe_load((folder / ".hydra/overrides.yaml").read_text()) == list(keys)
     assert yaml.safe_load((folder / ".hydra/config.yaml").read_text())["env"]["size"] == 7
     assert yaml.safe_load((folder / ".hydra/hydra.yaml").read_text())["hydra"]["job"]["name"] == "train"
     summary = json.loads((folder / "summary.json").read_text())
@@ -178,7 +183,16 @@ def test_a_folder_that_holds_a_run_is_not_touched(cfn, tmp_path):
 
 def test_state_action_counts_have_tables_and_errors_of_their_own(cfn, run_folders):
     options = ("agent=random", "bonus.of=state_action", "bonus.min_size=50", "env.size=7", "env.image_size=14")
-    done = cfn("train", *options, "steps=200", "eval.every=200", "eval.episodes=1", "tracker=none", "threads=1")
+    done = cfn(
+        "train",
+        *options,
+        "steps=200",
+        "eval.every=200",
+        "eval.episodes=1",
+        "tracker=none",
+        "pictures=false",
+        "threads=1",
+    )
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
     table = [line.split(",") for line in (folder / "counts" / "step_000000200.csv").read_text().splitlines()[1:]]

@@ -16,10 +16,10 @@ from omegaconf import OmegaConf
 
 import cfn as package
 from cfn.cli.exam import checked, own_keys
-from cfn.cli.main import main
+from cfn.cli.main import COMMANDS, main
 from cfn.config import CONF, OFFERED
 from cfn.exam.report_card import require_questions
-from cfn.launch.composing import config_loader
+from cfn.launch.config_loader import config_loader
 from cfn.launch.parts import declared_parts
 from cfn.launch.sweeper import combinations
 
@@ -91,13 +91,19 @@ def test_every_exam_command_composes(command):
         checked(loader.load_configuration("exam", job, RunMode.RUN))
 
 
-@pytest.mark.parametrize("name", ["exam", "resume", "eval", "plot", "runs", "report"])
-def test_every_option_of_the_other_commands_exists(name, monkeypatch, capsys):
+@pytest.mark.parametrize("command", [command for command in commands("bench") if "key=value" not in command])
+def test_every_benchmark_command_composes(command):
+    composed(*(word for word in shlex.split(command) if "=" in word))
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "train"])
+def test_every_command_is_documented_and_its_options_exist(name, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["cfn", name, "--help"])
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 0
     text = capsys.readouterr().out
+    assert commands(name), "some page shows it"
     used = {word for command in commands(name) for word in command.split() if word.startswith("--")}
     assert [option for option in used if option not in text] == []
 
@@ -107,6 +113,16 @@ def test_every_nox_session_exists():
     sessions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
     named = re.findall(r"nox -s ([a-z ]+)", "\n".join(PAGES.values()))
     assert {session for names in named for session in names.split()} <= sessions
+
+
+def test_contributors_and_nox_install_all_extras():
+    """`EVERYTHING`, the package with its extras, is what all sessions with tests and the website install."""
+    tree = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    everything = ast.literal_eval(assigned["EVERYTHING"])
+    assert f"pip install -e '{everything}' -c constraints.txt" in PAGES["CONTRIBUTING.md"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(everything.removeprefix(".[").removesuffix("]").split(",")) == set(extras)
 
 
 def test_the_examples_of_own_parts_run_and_resume(cfn, run_folders, tmp_path):
@@ -179,9 +195,10 @@ def test_the_values_of_the_suites_are_those_of_the_configs():
                 continue
             shown.add(key)
             for name, cell in zip(header[1:], cells, strict=True):
-                if cell in ("by task", "1 or null"):  # an interpolation; its values are tested in tests/test_conf.py
+                if cell in ("by task", "by size", "by version", "1 or null"):  # its values are tested elsewhere
                     value = cell
-                    assert OmegaConf.is_interpolation(suites[name].suite, key.removeprefix("suite."))
+                    table, _, leaf = key.rpartition(".")
+                    assert OmegaConf.is_interpolation(OmegaConf.select(suites[name], table), leaf)
                 else:
                     value = OmegaConf.select(suites[name], key)
                 assert _number(cell) == _number(value), f"{key} of {name}"
@@ -265,6 +282,22 @@ def test_every_cited_test_exists():
     for path, name in cited:
         tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
         assert name in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, f"{path}::{name}"
+
+
+def test_every_choice_of_the_published_runs_has_a_test_and_none_is_unknown():
+    page = PAGES["docs/results.md"]
+    tables = [re.search(rf"^\| choice \| {second}.*?(?=\n\n)", page, re.S | re.M) for second in ("paper's", "tests")]
+    choices, tested = (
+        [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.group().split("\n")[2:]]
+        for table in tables
+    )
+    assert [row[0] for row in choices] == [row[0] for row in tested]
+    assert len(choices) > 20
+    assert all(row[1].startswith("`tests/") for row in tested)
+    assert not any("unknown" in cell for row in choices for cell in row)
+    keys = set(re.findall(r"`((?:agent|bonus|env|suite)\.[\w.]+|\w+_clip|steps)`", " ".join(row[4] for row in choices)))
+    explained = set(re.findall(r"`([\w.]+)`", CONFIGURATION))
+    assert keys <= explained, keys - explained
 
 
 def test_every_page_is_part_of_the_site():

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from asynchrony import pretend_gpu
 from command import CFN
 from metrics import rows
 from resuming import COMMON, GRID, SMALL_CFN, broken_off, claimed, resumed
@@ -25,7 +26,6 @@ from cfn.checkpoints.encoding import from_hashed_json, to_hashed_json
 from cfn.checkpoints.store import Checkpoints
 from cfn.envs.gridworld import Gridworld
 from cfn.errors import UsageError
-from cfn.nn import device
 from cfn.runs.folder import Run
 from cfn.training.resume import config_of
 
@@ -114,13 +114,19 @@ def disk(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_stops_the_run_and_leaves_the_last_checkpoint_good(cfn, disk):
-    folder = disk / "run"
-    process = started(folder)
+def fill(disk):
+    """Fill a disk to its last block; return the file to delete."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
+    return filler
+
+
+def test_a_full_disk_stops_the_run_and_leaves_the_last_checkpoint_good(cfn, disk):
+    folder = disk / "run"
+    process = started(folder)
+    filler = fill(disk)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.startswith("cfn: ")
@@ -131,6 +137,36 @@ def test_a_full_disk_stops_the_run_and_leaves_the_last_checkpoint_good(cfn, disk
     done = cfn("resume", str(folder), f"steps={step + 60}")
     assert done.returncode == 0, done.stderr
     assert summary(folder)["state"] == "finished"
+
+
+def test_a_full_disk_under_a_sweep_of_jobs_is_one_sentence_per_run(disk):
+    """The jobs cannot even write that they failed. The same code runs on Slurm."""
+    pytest.importorskip("submitit")
+    few = ("train", "-m", *ENDLESS, "hydra/launcher=slurm_local", "seed=0,1")
+    sweep = subprocess.Popen([CFN, *few], cwd=disk, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 300
+    while len({path.parent for path in disk.rglob("step_*.json")}) < 2:
+        assert sweep.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    filler = fill(disk)
+    _, errors = sweep.communicate(timeout=300)
+    assert sweep.returncode == 1
+    assert "Traceback" not in errors
+    first, second, last = errors.splitlines()
+    for line in (first, second):
+        assert re.search("its disk is full: free some space, then cfn resume outputs/sweeps/[^ ]+ continues", line)
+    assert last == "cfn: 2 of 2 runs of the sweep failed; the reasons are above"
+    done = subprocess.run([CFN, *few], cwd=disk, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    filler.unlink()
+    (record,) = (disk / "outputs" / "sweeps").glob("*.yaml")
+    listed = subprocess.run([CFN, "runs", str(record)], cwd=disk, capture_output=True, text=True, timeout=300)
+    assert listed.stdout.count("killed") == 2
+    done = subprocess.run([CFN, "resume", str(record), "steps=60"], cwd=disk, capture_output=True, text=True)
+    assert "2 to continue, 0 to start." in done.stdout
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(cfn, original, disk):
@@ -253,7 +289,11 @@ def test_an_evaluation_whose_environment_breaks(tmp_path, monkeypatch, caplog, c
 
     def fragile(env, *arguments, **keys):
         nonlocal left
-        if left and training.step == 50 and env.unwrapped not in (e.unwrapped for e in training.envs._envs):
+        if (
+            left
+            and training.step == 50
+            and env.unwrapped not in (e.unwrapped for e in training.envs.copies.envs.values())
+        ):
             left -= 1
             raise RuntimeError("the display is gone")
         return original(env, *arguments, **keys)
@@ -285,7 +325,7 @@ def test_without_checkpoints_nobody_is_told_to_resume(tmp_path, monkeypatch):
 
 def test_a_loss_on_a_device_that_is_not_a_number_is_not_saved(tmp_path, monkeypatch):
     """It is looked at before a checkpoint is written, though nothing has been logged since."""
-    monkeypatch.setattr(device, "asynchronous", lambda device: True)
+    pretend_gpu(monkeypatch)
     run, training = claimed(tmp_path, *SHORT)
     update = training.bonus.update
     broken = {"bonus/loss": torch.tensor(float("nan"))}

@@ -11,7 +11,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MOST_WORDS = 1200
-"""Words outside code blocks."""
+"""As `wc -w` counts them, code blocks included."""
 RUN_IT = "pip install -e '.[paper]' -c constraints.txt\ncfn train\n"
 TEST_IT = "pip install nox\nnox -s tests lint types\n"
 
@@ -31,8 +31,7 @@ def test_the_two_commands_have_their_exact_form():
 
 
 def test_it_is_short():
-    prose = re.sub(r"^```.*?^```$", "", README, flags=re.S | re.M)
-    assert len(prose.split()) <= MOST_WORDS
+    assert len(README.split()) <= MOST_WORDS
 
 
 def test_there_are_ten_commands():
@@ -63,3 +62,4 @@ def test_ci_runs_the_same_commands():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
     steps = {step.get("name"): step.get("run") for step in workflow["jobs"]["test"]["steps"]}
     assert (steps["Run it"], steps["Test it"]) == (RUN_IT, TEST_IT)
+    assert any("nox -s docs" in step.get("run", "") for step in workflow["jobs"]["docs"]["steps"])
