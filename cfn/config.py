@@ -90,7 +90,10 @@ class Config:
         checkpoint: Checkpoints.
         extrinsic_clip: Bound of the environment's reward r_ext before the bonus is added; None: no clipping.
         on_error: Reaction to an error of an environment: stop with a checkpoint, or reset the environment and continue.
+        pictures: Whether to draw the pictures of a run while it trains; `cfn plot` draws them afterwards.
         objective: Score by which a tuning study compares runs: a metric and, of its values, the last, mean or best.
+        env_workers: Number of processes that step the `num_envs` environments, so that several cores do; at most
+            `num_envs`. It changes no number.
     """
 
     env: Component
@@ -111,7 +114,9 @@ class Config:
     checkpoint: Checkpoint = Checkpoint(every=None, keep=2)
     extrinsic_clip: PositiveFloat | None = None
     on_error: Literal["stop", "reset"] = "stop"
+    pictures: bool = True
     objective: str = "eval/return:last"
+    env_workers: Positive = 1
 
 
 def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
@@ -128,10 +133,10 @@ def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
     return from_values(OmegaConf.to_container(composed, resolve=True), choices)  # type: ignore[arg-type]
 
 
-def require_values(composed: DictConfig, prefix: str = "") -> None:
-    """Raise `UsageError` if a key of a composed config, or of a part of it with this prefix, has no value."""
-    for key in OmegaConf.missing_keys(composed):
-        raise UsageError(schema.not_set(f"{prefix}{key}"))
+def require_values(composed: DictConfig) -> None:
+    """Raise `UsageError` if a key of a composed config, or of a group of it, has no value."""
+    for key in sorted(OmegaConf.missing_keys(composed)):  # full keys, also those of a group
+        raise UsageError(schema.not_set(key))
 
 
 def refuse_untrusted(composed: DictConfig, trusted: Collection[str]) -> None:
@@ -170,6 +175,11 @@ def from_values(
     config = Config(**schema.checked(Config, checked, prefix=""))
     if config.num_envs > config.steps:
         raise UsageError(f"num_envs={config.num_envs}: should be at most steps={config.steps}")
+    if config.env_workers > config.num_envs:
+        raise UsageError(
+            f"env_workers={config.env_workers}: should be at most num_envs={config.num_envs}, because every process "
+            "steps at least one environment"
+        )
     return config
 
 
@@ -245,9 +255,10 @@ def parse_override(text: str) -> tuple[str, Any]:
         raise UsageError(f"{text}: this is not of the form key=value {QUOTE}") from error
 
 
-# ${cfn_equal:a,b} and ${cfn_if:condition,a,b}: derive one key from the value of another.
+# ${cfn_equal:a,b}, ${cfn_if:condition,a,b} and ${cfn_times:a,b}: derive one key from the value of another.
 OmegaConf.register_new_resolver("cfn_equal", lambda a, b: a == b, replace=True)
 OmegaConf.register_new_resolver("cfn_if", lambda condition, a, b: a if condition else b, replace=True)
+OmegaConf.register_new_resolver("cfn_times", lambda a, b: a * b, replace=True)
 
 # The default `open_groups` of conf/config.yaml. Hydra refuses keys that no YAML file lists, unless they are marked with
 # a +. In these groups it accepts all keys, and the constructor decides, for each run of a sweep and its own choices.

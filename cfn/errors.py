@@ -3,6 +3,9 @@
 import contextlib
 from collections.abc import Iterator
 
+FAULTS = (Exception, SystemExit)
+"""Errors of environments and users' modules: any exception, and sys.exit; Ctrl-C is none."""
+
 
 class UsageError(Exception):
     """A request that cannot be fulfilled. The message is shown without a traceback."""
@@ -20,12 +23,34 @@ class BadValueError(UsageError, ValueError):
         return f"{self.key}: {self.sentence}"
 
 
+class AlreadyDoneError(UsageError):
+    """A run that another process trains, or that is finished. A sweep leaves it alone.
+
+    Args:
+        fact: State of the run.
+        hint: What to do about it.
+    """
+
+    def __init__(self, fact: str, hint: str) -> None:
+        super().__init__(fact, hint)
+        self.fact = fact
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {self.hint}"
+
+
 class BadInputError(UsageError, ValueError):
     """An input that a bonus or a wrapper cannot take: an observation, an observation space, a name."""
 
 
 class WrongTypeError(UsageError, TypeError):
     """An object of the wrong type, such as a single environment where a vector environment is needed."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return the type and the message of an error on one line, to quote it in a sentence."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 @contextlib.contextmanager

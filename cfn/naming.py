@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 NOT_A_SETTING = {
-    "seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra", "objective",
+    "seed", "steps", "eval", "checkpoint", "tracker", "outputs", "device", "threads", "compile", "hydra", "pictures",
+    "objective", "env_workers",
 }  # fmt: skip
 """Keys and groups that do not distinguish settings: they do not affect learning, or repetitions differ in them."""
-KEY_IN_NAME = {"gym": "id", "atari": "game"}
+KEY_IN_NAME = {"gym": "id", "minigrid": "id", "atari": "game"}
 """Key of an environment that is part of its name, by option: these options stand for many environments."""
 
 _SETTING_LENGTH = 120
@@ -20,7 +21,7 @@ _FOLDER_LENGTH = 150
 
 
 def environment(choice: str, keys: Mapping[str, Any]) -> str:
-    """Return the name of an environment: the chosen option, `atari-<game>`, or the Gymnasium id.
+    """Return the name of an environment: the chosen option, `atari-<game>`, `minigrid-<id>`, or the Gymnasium id.
 
     Args:
         choice: Option chosen in the group `env`.

@@ -19,15 +19,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, TypeGuard, get_type_hints
+from typing import Any, NamedTuple, TypeGuard, TypeVar, get_args, get_type_hints
 
+import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from cfn.errors import BadValueError, UsageError
+from cfn.errors import FAULTS, BadValueError, UsageError, one_line
 
 _HERE = Path(__file__).resolve().parent
 CONF = _HERE / "conf" if (_HERE / "conf").is_dir() else _HERE.parent / "conf"
 """Folder of the configs: inside the package if installed from a wheel, at the top level in a checkout."""
+
+Kind = TypeVar("Kind")
 
 REQUIRED = inspect.Parameter.empty
 """Default of an argument that has none."""
@@ -67,6 +70,16 @@ class Component:
             raise UsageError(f"{self.group}.{error.key}: {error.sentence}") from error
         except TypeError as error:
             raise UsageError(f"{self.group}={self.name} cannot be constructed: {error}") from error
+        except SystemExit as error:
+            raise UsageError(f"{self.group}={self.name} cannot be constructed: {one_line(error)}") from error
+
+    def make(self, kind: type[Kind], **offered: Any) -> Kind:
+        """Construct it; raise `UsageError` if the result is not an object of this kind."""
+        made = self.build(**offered)
+        if not isinstance(made, kind):
+            base = f"{kind.__module__}.{kind.__name__}"
+            raise UsageError(f"{self.group}={self.name} is a {type(made).__name__}: it must be derived from {base}")
+        return made
 
 
 def _is_part(value: Any) -> TypeGuard[Component]:
@@ -75,7 +88,7 @@ def _is_part(value: Any) -> TypeGuard[Component]:
 
 def _for_part(key: str, offered: Mapping[str, Any]) -> dict[str, Any]:
     """Return the offered arguments of a part: the same, but with a seed of its own."""
-    from cfn import seeding  # imports PyTorch, which help and completion do not need
+    from cfn import seeding  # imports NumPy, which help and completion do not need
 
     return {**offered, **({"seed": seeding.integer(offered["seed"], key)} if "seed" in offered else {})}
 
@@ -132,8 +145,8 @@ def locate(key: str, path: str) -> Callable[..., Any]:
         found = _imported(path)
     except _MissingError as error:
         raise UsageError(f"{key}={path} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:  # a user's module may raise anything
-        raise UsageError(f"{key}={path} cannot be imported: {_import_problem(error)}") from error
+    except FAULTS as error:
+        raise UsageError(f"{key}={path} cannot be imported: {import_problem(error)}") from error
     if not callable(found):
         raise UsageError(f"{key}={path} is not a class or a function")
     return found  # type: ignore[no-any-return]
@@ -160,7 +173,7 @@ def _imported(path: str) -> Any:
     return found
 
 
-def _import_problem(error: BaseException) -> str:
+def import_problem(error: BaseException) -> str:
     """Return an error raised by an import, with the line of the user's file that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
     file, line, reason = Path(frames[-1].filename), frames[-1].lineno, str(error)
@@ -238,16 +251,32 @@ def checked_value(key: str, hint: Any, value: Any) -> Any:
     try:
         result = TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
-        wanted = dict.fromkeys(re.sub("^(Input|Value) should | after validation", "", e["msg"]) for e in error.errors())
-        raise UsageError(f"{key}={value}: should {' or '.join(wanted).replace(' or be ', ' or ')}") from error
+        wanted = dict.fromkeys(_wanted(problem["type"], problem["msg"]) for problem in error.errors())
+        null = ", or null" if type(None) in get_args(hint) else ""
+        raise UsageError(f"{key}={value}: should {' or '.join(wanted).replace(' or be ', ' or ')}{null}") from error
     if isinstance(value, bool) and not isinstance(result, bool):
         raise UsageError(f"{key}={value}: should be a number, not true or false")
     return result
 
 
+def _wanted(problem: str, message: str) -> str:
+    """Return what a value should be, from the type and the message of Pydantic's error."""
+    if problem.startswith("bool_"):
+        return "be true or false"
+    return re.sub("^(Input|Value) should | after validation|, unable to parse string as .*", "", message)
+
+
 def not_set(key: str) -> str:
     """Return a sentence on a key without a value."""
     return f"{key} is not set and has no default: add {key}=... to the command"
+
+
+def _options_with(owner: str, key: str) -> list[str]:
+    """Return the other options of the owner's group whose YAML files list a key."""
+    group, _, option = owner.partition("=")
+    files = sorted((CONF / group).glob("*.yaml")) if group.isidentifier() else []
+    contents = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) or {} for file in files}
+    return [f"{group}={name}" for name, keys in contents.items() if key in keys and name != option]
 
 
 def unknown_key(key: str, known: Iterable[Any], owner: str = "") -> str:
@@ -263,6 +292,8 @@ def unknown_key(key: str, known: Iterable[Any], owner: str = "") -> str:
     options = sorted(str(option) for option in known if option != "_target_")
     close = difflib.get_close_matches(name, options, n=1)
     guess = f" (did you mean {'.'.join([*parents, close[0]])}?)" if close else ""
+    others = [] if close else _options_with(owner, name)
+    elsewhere = f"; it is a key of {', '.join(others)}" if 0 < len(others) <= 3 else ""
     if not options:
-        return f"{key} is not a key: {where} has no keys"
-    return f"{key} is not a key{guess}: the keys {f'of {where} ' if where else ''}are {', '.join(options)}"
+        return f"{key} is not a key: {where} has no keys{elsewhere}"
+    return f"{key} is not a key{guess}: the keys {f'of {where} ' if where else ''}are {', '.join(options)}{elsewhere}"

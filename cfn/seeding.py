@@ -2,14 +2,18 @@
 
 Streams are named rather than numbered in order of use, so a new consumer does not change the numbers of others. The
 seed of an episode is a function of the run's seed, the environment and the episode, so it can always be recomputed.
+Processes that only step environments import this module, and no PyTorch: they start sooner, and need less memory.
 """
 
 import random
+import sys
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 MERSENNE_WORDS = 624
 """Length of the state of NumPy's global generator, and so the largest valid position in it."""
@@ -29,14 +33,18 @@ def integer(seed: int, *path: str | int) -> int:
     return int(_sequence(seed, path).generate_state(1)[0] >> 1)
 
 
-def global_states(device: torch.device) -> dict[str, Any]:
+def global_states(device: "torch.device") -> dict[str, Any]:
     """Return the states of the global generators of Python, NumPy and PyTorch."""
+    import torch
+
     states = {"python": random.getstate(), "numpy": np.random.get_state(legacy=False), "torch": torch.get_rng_state()}
     return states | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
 
 
-def set_global_states(states: dict[str, Any], device: torch.device) -> None:
+def set_global_states(states: dict[str, Any], device: "torch.device") -> None:
     """Restore the states of the global generators."""
+    import torch
+
     if not 0 <= states["numpy"]["state"]["pos"] <= MERSENNE_WORDS:  # NumPy would read outside its state
         raise ValueError("invalid state of NumPy's generator")
     random.setstate(states["python"])
@@ -48,6 +56,14 @@ def set_global_states(states: dict[str, Any], device: torch.device) -> None:
 
 def seed_everything(seed: int) -> None:
     """Seed the global generators: a user's layers and environments may draw from them."""
+    import torch  # noqa: F401
+
+    seed_imported(seed)
+
+
+def seed_imported(seed: int) -> None:
+    """Seed the global generators of Python and NumPy, and PyTorch's if this process has imported it."""
     random.seed(integer(seed, "python"))
     np.random.seed(integer(seed, "numpy"))
-    torch.manual_seed(integer(seed, "torch"))
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(integer(seed, "torch"))

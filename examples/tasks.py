@@ -9,6 +9,66 @@ import numpy as np
 
 from cfn.envs.gridworld import Gridworld
 
+ROOMS = [
+    "S....#.....",
+    ".....#.....",
+    "...........",
+    ".....#.....",
+    ".....#.....",
+    "########.##",
+    ".....#.....",
+    "...........",
+    ".....#.....",
+    ".G...#.....",
+    ".....#.....",
+]
+"""Map of `Rooms` (#: wall), with start S and goal G."""
+
+MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
+
+
+class Rooms(gym.Env):
+    """Four rooms in a row that is bent to a U: a reward of 1 at the goal in the last room, 0 elsewhere.
+
+    The goal is 24 steps from the start, through three doors and away from walls, so keeping a direction does not lead
+    to it. Observations are two one-hot vectors: row and column. Actions are left, right, up and down; a move into a
+    wall does nothing. Reaching the goal ends the episode.
+
+    Args:
+        max_steps: Steps until truncation.
+    """
+
+    def __init__(self, max_steps: int = 42):
+        rows, columns = len(ROOMS), len(ROOMS[0])
+        self.cells = [(y, x) for y in range(rows) for x in range(columns) if ROOMS[y][x] != "#"]
+        self.start, self.goal = (next(cell for cell in self.cells if ROOMS[cell[0]][cell[1]] == mark) for mark in "SG")
+        self.max_steps, self._rows = max_steps, rows
+        self.observation_space = gym.spaces.Box(0, 1, (rows + columns,), np.float32)
+        self.action_space = gym.spaces.Discrete(len(MOVES))
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Move the agent to the start."""
+        super().reset(seed=seed)
+        self._cell, self._steps = self.start, 0
+        return self._observation(), {"state": self._cell}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Move one cell, or stay if a wall is in the way."""
+        self._cell, self._steps = self.moved(self._cell, int(action)), self._steps + 1
+        found = self._cell == self.goal
+        return self._observation(), float(found), found, self._steps >= self.max_steps, {"state": self._cell}
+
+    def moved(self, cell: tuple[int, int], action: int) -> tuple[int, int]:
+        """Return the cell to which an action leads."""
+        y, x = cell[0] + MOVES[action][0], cell[1] + MOVES[action][1]
+        inside = 0 <= y < len(ROOMS) and 0 <= x < len(ROOMS[0])
+        return (y, x) if inside and ROOMS[y][x] != "#" else cell
+
+    def _observation(self) -> np.ndarray:
+        vector = np.zeros(self.observation_space.shape, np.float32)
+        vector[self._cell[0]] = vector[self._rows + self._cell[1]] = 1
+        return vector
+
 
 class VectorGridworld(gym.ObservationWrapper):
     """The gridworld of `cfn train`, observed as two one-hot vectors instead of an image: column and row.
@@ -27,19 +87,23 @@ class VectorGridworld(gym.ObservationWrapper):
 
 
 MAZE = [
-    [1, 1, 1, 1, 1],
-    [1, "r", 0, 0, 1],
-    [1, 1, 1, 0, 1],
-    [1, "g", 0, 0, 1],
-    [1, 1, 1, 1, 1],
+    [1, 1, 1, 1, 1, 1],
+    [1, "r", 0, 0, 1, 1],
+    [1, 1, 1, 0, 1, 1],
+    [1, 0, 0, 0, 1, 1],
+    [1, 0, 1, 1, 1, 1],
+    [1, 0, 0, 0, "g", 1],
+    [1, 1, 1, 1, 1, 1],
 ]
-"""Map of UMaze (1: wall), with start and goal at the two ends of the U."""
+"""Map of the point maze (1: wall), with start and goal at the two ends of an S."""
 
 
-def sparse_point_maze(max_steps: int = 160, repeats: int = 4) -> gym.Env:
-    """Return UMaze (gymnasium-robotics): a ball in a U-shaped corridor, a reward of 1 at its far end, 0 elsewhere.
+def sparse_point_maze(max_steps: int = 320, repeats: int = 10) -> gym.Env:
+    """Return PointMaze (gymnasium-robotics) with the map `MAZE`: a ball, and a reward of 1 at the end of the corridor.
 
-    Start and goal are always the same, and reaching the goal ends the episode.
+    The ball starts within 0.25 of the centre of its cell, and the goal is within 0.25 of the centre of another. The
+    ball has reached it at a distance of 0.45, which ends the episode. A controller that knows the way needs about 240
+    simulation steps.
 
     Args:
         max_steps: Simulation steps until truncation.
@@ -49,7 +113,7 @@ def sparse_point_maze(max_steps: int = 160, repeats: int = 4) -> gym.Env:
 
     gym.register_envs(gymnasium_robotics)
     env = gym.make("PointMaze_UMaze-v3", maze_map=MAZE, continuing_task=False, max_episode_steps=max_steps)
-    return RepeatAction(WithoutGoal(env), repeats)
+    return RepeatAction(PlaceCells(env), repeats)
 
 
 class RepeatAction(gym.Wrapper):
@@ -70,18 +134,29 @@ class RepeatAction(gym.Wrapper):
         return observation, total, terminated, truncated, info
 
 
-class WithoutGoal(gym.ObservationWrapper):
-    """Leaves out the entry of the goal, which never changes."""
+class PlaceCells(gym.ObservationWrapper):
+    """Describes the position by radial basis functions, 0.5 apart, with a width of 0.35.
+
+    The entry `place` has these alone, and `observation` has position, velocity and `place`. A network of two raw
+    coordinates changes slowly from place to place, and so do the bonus and the values that it can learn. The goal is
+    left out.
+    """
 
     def __init__(self, env: gym.Env):
         super().__init__(env)
+        across = np.arange(-3.25, 3.5, 0.5)
+        self.centres = np.stack(np.meshgrid(across, across), axis=-1).reshape(-1, 2)
+        sizes = {"place": len(self.centres), "observation": 4 + len(self.centres)}
         self.observation_space = gym.spaces.Dict(
-            {name: env.observation_space[name] for name in ("achieved_goal", "observation")}
+            {name: gym.spaces.Box(-np.inf, np.inf, (size,), np.float32) for name, size in sizes.items()}
         )
 
     def observation(self, observation: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Return the position (`achieved_goal`), and position and velocity (`observation`)."""
-        return {name: observation[name] for name in self.observation_space.spaces}
+        """Return `place` and `observation`."""
+        distances = np.square(observation["achieved_goal"] - self.centres).sum(axis=1)
+        place = np.exp(-distances / (2 * 0.35**2)).astype(np.float32)
+        both = np.concatenate([observation["observation"], place], dtype=np.float32)
+        return {"place": place, "observation": both}
 
 
 def arguments(steps: int) -> argparse.Namespace:

@@ -3,7 +3,9 @@
 Every row is written as in the paper: all values that a column lists, with the chosen one (bold there) named apart.
 """
 
+import gymnasium as gym
 import pytest
+import torch
 from composing import composed
 from hydra import compose, initialize_config_dir
 
@@ -82,6 +84,7 @@ def rows():
             yield name, column, {key: columns[column] for key, columns in table.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "column", "table"), list(rows()), ids=lambda value: value if isinstance(value, str) else ""
 )
@@ -98,3 +101,23 @@ def test_chosen_values_are_defaults_and_all_values_are_searched(name, column, ta
     assert {
         key: list(values) for key, values in searched.items() if key.startswith(group) and len(values) > 1
     } == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "actions", "epsilon"),
+    [
+        *((column, gym.spaces.Discrete(2), 1.5e-4) for column in ("Gridworld", "Atari")),
+        *((column, gym.spaces.Box(-1, 1, (2,)), 1e-8) for column in ("Fetch", "Adroit", "Ant")),
+    ],
+)
+def test_adams_epsilon_is_no_key_but_has_the_papers_value(column, actions, epsilon):
+    """The first step of Adam on a gradient g is lr * g / (|g| + epsilon): half of lr if |g| is epsilon."""
+    agent = composed(f"env={SUITES[column]}", "agent.capacity=300", "agent.hidden=[4]")[0].agent.build(
+        observation_space=gym.spaces.Box(-1, 1, (3,)), action_space=actions
+    )
+    (group,) = agent._optimizer.param_groups
+    parameter = group["params"][0]
+    before = parameter.detach().clone()
+    parameter.grad = torch.full_like(parameter, epsilon)
+    agent._optimizer.step()
+    assert (before - parameter.detach()).numpy() == pytest.approx(group["lr"] / 2, rel=1e-2)

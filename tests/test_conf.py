@@ -1,13 +1,12 @@
 """The YAML files: each one composes with each, and holds the paper's values."""
 
-from itertools import product
-
 import pytest
 import yaml
 from composing import composed
 
 from cfn import config as cfn_config
 from cfn.config import CONF
+from cfn.errors import UsageError
 
 GROUPS = ("env", "agent", "bonus")  # what each other's values depend on
 OPTIONS = {
@@ -17,37 +16,66 @@ OPTIONS = {
 OPTIONS["agent"].remove("auto")  # stands for others: tests/launch/test_composed.py
 
 
-# All pairs, not all triples: agents and bonuses take their values from the environment's suite, not from each other.
+def suite_of(env):
+    """The suite that an environment chooses: all that the values of agents and bonuses depend on."""
+    defaults = yaml.safe_load((CONF / "env" / f"{env}.yaml").read_text()).get("defaults", [])
+    chosen = [
+        option for entry in defaults if isinstance(entry, dict) for key, option in entry.items() if "suite" in key
+    ]
+    parents = [suite_of(entry) for entry in defaults if isinstance(entry, str) and entry != "_self_"]
+    return [*chosen, *parents, "generic"][0]
+
+
+FIRST_OF_SUITE = {suite_of(env): env for env in reversed(OPTIONS["env"])}
+"""One environment of each suite."""
+
+
+def with_each(names, *others):
+    """Each name with each option of the first group; the options of the other groups take turns."""
+    return [
+        (name, option, *(group[(row + column) % len(group)] for group in others[1:]))
+        for row, name in enumerate(names)
+        for column, option in enumerate(others[0])
+    ]
+
+
+# Not all triples: agents and bonuses take their values from the environment's suite, not from each other.
 PAIRS = {
-    (env, agent, bonus)
-    for env, agent, bonus in product(*(OPTIONS[group] for group in GROUPS))
-    if bonus == "cfn" or agent == "random" or env == "gridworld_small"
+    *with_each(FIRST_OF_SUITE.values(), OPTIONS["bonus"], OPTIONS["agent"]),
+    *with_each(OPTIONS["env"], ["cfn"], OPTIONS["agent"]),
 }
 
 
 @pytest.mark.parametrize("chosen", sorted(PAIRS), ids="-".join)
 def test_each_composes_with_each(chosen):
-    overrides = [f"{group}={option}" for group, option in zip(GROUPS, chosen, strict=True)]
-    missing = {"gym": ["env.id=CartPole-v1"], "atari": ["env.game=Breakout"]}.get(chosen[0], [])
-    config, _ = composed(*overrides, *missing)
-    names = (config.env.name, config.agent.name, config.bonus.name)
+    env, bonus, agent = chosen
+    missing = {"gym": ["env.id=CartPole-v1"], "atari": ["env.game=Breakout"]}.get(env, [])
+    config, _ = composed(f"env={env}", f"agent={agent}", f"bonus={bonus}", *missing)
+    names = (config.env.name, config.bonus.name, config.agent.name)
     assert names == chosen, "what the command names goes before what an environment chooses"
 
 
 EXPERIMENTS = [name for name in OPTIONS["experiment"] if name != "none"]
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def check_experiment(experiment, bonus, agent, preset):
+    config, _ = composed(f"experiment={experiment}", f"preset={preset}", f"agent={agent}", f"bonus={bonus}")
+    assert (config.bonus.name, config.agent.name) == (bonus, agent)
+
+
 @pytest.mark.parametrize(
-    ("preset", "group", "name"),
-    [
-        *product(OPTIONS["preset"], ["agent"], OPTIONS["agent"]),
-        *product(["mini"], ["bonus"], OPTIONS["bonus"]),  # the other preset differs in numbers of steps and seeds
-    ],
+    "chosen", with_each(EXPERIMENTS, ["cfn", "none"], OPTIONS["agent"], OPTIONS["preset"]), ids="-".join
 )
-def test_each_experiment_composes_with_each(experiment, preset, group, name):
-    config, _ = composed(f"experiment={experiment}", f"preset={preset}", f"{group}={name}")
-    assert getattr(config, group).name == name
+def test_each_experiment_composes(chosen):
+    check_experiment(*chosen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chosen", with_each(EXPERIMENTS, OPTIONS["bonus"], OPTIONS["agent"], OPTIONS["preset"]), ids="-".join
+)
+def test_each_experiment_composes_with_each(chosen):
+    check_experiment(*chosen)
 
 
 @pytest.mark.parametrize("tracker", OPTIONS["tracker"])
@@ -157,6 +185,20 @@ def test_naming_the_papers_gridworld_gives_its_values():
     assert (config.steps, config.eval.every, config.reward_clip) == (250_000, 1_000, 1)
 
 
+@pytest.mark.parametrize(
+    ("steps", "every", "envs"),
+    [
+        (1_000, 1_000, ("gridworld", "fetch_reach", "fetch_push", "fetch_slide", "fetch_pick_and_place")),
+        (10_000, 10_000, ("pen", "door", "hammer", "relocate", "antmaze")),
+        (125_000, 250_000, ("montezuma",)),
+    ],
+)
+def test_every_suite_of_the_paper_evaluates_as_long_as_published(steps, every, envs):
+    for env in envs:
+        config, _ = composed(f"env={env}")
+        assert (config.eval.steps, config.eval.every) == (steps, every), env
+
+
 def test_a_command_goes_before_a_suite():
     config, _ = composed("env=gridworld", "steps=7", "bonus=count", "bonus.scale=3", "eval.every=2")
     assert (config.steps, config.eval.every, config.bonus.keys["scale"]) == (7, 2, 3)
@@ -173,9 +215,48 @@ def test_outside_the_paper_methods_are_as_their_own_papers_describe_them():
     assert rainbow.agent.keys["timeout_is_terminal"] is False
     assert rainbow.bonus.keys["inputs"] == "standard"
     sac, _ = composed("env=gym", "env.id=Pendulum-v1")
-    assert (sac.agent.keys["target"], sac.agent.keys["keep_cut_windows"]) == ("standard", True)
+    standard = {"target": "standard", "init": "uniform", "clamp_log_std": True, "keep_cut_windows": True, "n_step": 1}
+    assert {key: sac.agent.keys[key] for key in standard} == standard
+    assert sac.eval.steps == 0
     pixelcnn, _ = composed("env=gym", "env.id=CartPole-v1", "bonus=pixelcnn")
     assert pixelcnn.bonus.keys["gate"] == "product"
+
+
+@pytest.mark.parametrize("bonus", ["cfn", "rnd", "pixelcnn"])
+def test_the_small_gridworld_keeps_the_bonuses_and_clips_of_the_papers_gridworld(bonus):
+    """It stands in for it in the mini presets. Only `timeout_is_terminal` is of another kind there."""
+    small, full = (composed(f"env={env}", f"bonus={bonus}")[0] for env in ("gridworld_small", "gridworld"))
+    assert (small.extrinsic_clip, small.reward_clip) == (full.extrinsic_clip, full.reward_clip)
+    assert all(small.bonus.keys.get(key) == full.bonus.keys.get(key) for key in ("inputs", "gate"))
+    assert (small.agent.keys["timeout_is_terminal"], full.agent.keys["timeout_is_terminal"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["env=fetch_push", "agent.target=nosuch"], r"^agent\.target=nosuch: should be 'dopamine' or 'standard'$"),
+        (["env=fetch_push", "agent.init=nosuch"], r"^agent\.init=nosuch: should be 'glorot' or 'uniform'$"),
+        (["env=fetch_push", "agent.clamp_log_std=2"], r"^agent\.clamp_log_std=2: should be true or false$"),
+        (["agent.timeout_is_terminal=maybe"], r"^agent\.timeout_is_terminal=maybe: should be true or false$"),
+        (["bonus=rnd", "bonus.inputs=nosuch"], r"^bonus\.inputs=nosuch: should be 'published' or 'standard'$"),
+        (["bonus=pixelcnn", "bonus.gate=nosuch"], r"^bonus\.gate=nosuch: should be 'sum' or 'product'$"),
+        (["extrinsic_clip=-1"], r"^extrinsic_clip=-1: should be greater than 0, or null$"),
+        (["agent.target=dopamine"], r"^agent\.target is not a key .*: the keys of agent=rainbow are atoms, "),
+        (["env=fetch_push", "agent.timeout_is_terminal=true"], r"is not a key: the keys of agent=sac are batch_size, "),
+        (["bonus.gate=sum"], r"^bonus\.gate is not a key: the keys of bonus=cfn are alpha, "),
+        (["bonus.inputs=published"], r"^bonus\.inputs is not a key: the keys of bonus=cfn are alpha, "),
+        (["env.goal=run"], r"^env\.goal is not a key: the keys of env=gridworld_small are action_noise, "),
+    ],
+)
+def test_an_unknown_choice_is_told_the_right_ones_and_a_choice_of_another_method_is_no_key(overrides, message):
+    with pytest.raises(UsageError, match=message):
+        composed(*overrides)
+
+
+@pytest.mark.parametrize("env", ["fetch_push", "pen", "antmaze"])
+def test_without_a_bonus_sac_has_the_n_step_returns_of_the_text(env):
+    config, _ = composed(f"env={env}", "bonus=none")
+    assert (config.agent.keys["n_step"], config.reward_clip) == (3, 1)
 
 
 @pytest.mark.parametrize("experiment", ["gridworld_counts", "gridworld_ablation", "zero_flips"])

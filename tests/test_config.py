@@ -6,7 +6,7 @@ import pytest
 from annotated_types import Ge
 from omegaconf import OmegaConf
 
-from cfn.config import Component, check, from_values
+from cfn.config import Component, check, from_values, require_values
 from cfn.errors import BadValueError, UsageError
 
 CHOICES = {
@@ -97,8 +97,8 @@ def test_numbers_may_be_written_as_people_do():
         ("steps", True, r"^steps=True: should be a number"),
         ("num_envs", 0, r"^num_envs=0: should be greater"),
         ("device", "tpu", r"^device=tpu: should be 'auto', 'cpu', 'cuda' or 'mps'"),
-        ("compile", "fast", r"^compile=fast: should be a valid boolean"),
-        ("bf16", 3, r"^bf16=3: should be a valid boolean"),
+        ("compile", "fast", r"^compile=fast: should be true or false$"),
+        ("bf16", 3, r"^bf16=3: should be true or false$"),
         ("eval.every", 0, r"^eval\.every=0: should be greater"),
         ("eval.evry", 5, r"^eval\.evry is not a key \(did you mean eval\.every\?\)"),
         ("stepz", 5, r"^stepz is not a key \(did you mean steps\?\)"),
@@ -132,6 +132,20 @@ def test_what_a_constructor_refuses_carries_its_full_key():
     component = Component("env", "mine", Mine, {"size": 13})
     with pytest.raises(UsageError, match=r"^env\.size: 13 is unlucky$"):
         component.build()
+
+
+def test_a_missing_value_has_its_full_key_also_in_a_group_of_its_own():
+    composed = OmegaConf.create({"env": {"id": "???", "kwargs": {"size": "???"}}, "bonus": {}})
+    with pytest.raises(UsageError, match=r"^env\.id is not set"):
+        require_values(composed.env)
+    require_values(composed.bonus)
+
+
+def test_an_object_of_another_kind_is_refused():
+    component = Component("env", "mine", Mine, {"size": 12})
+    assert isinstance(component.make(Mine), Mine)
+    with pytest.raises(UsageError, match=r"^env=mine is a Mine: it must be derived from cfn\.schema\.Component$"):
+        component.make(Component)
 
 
 FOREIGN = {

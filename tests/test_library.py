@@ -39,6 +39,7 @@ def test_the_public_names_are_these():
         cfn.nosuch  # noqa: B018
 
 
+@pytest.mark.thorough
 def test_it_needs_neither_hydra_nor_wandb_nor_mujoco():
     code = (
         "import sys, gymnasium, numpy; from cfn import *; import cfn.wrappers\n"

@@ -75,4 +75,10 @@ def test_arguments_are_keys_except_those_that_are_offered():
 def test_an_unknown_key_names_its_owner():
     assert schema.unknown_key("a", ["b", "c"]) == "a is not a key: the keys are b, c"
     assert schema.unknown_key("bonus.a", [], "bonus=none") == "bonus.a is not a key: bonus=none has no keys"
+    assert (
+        schema.unknown_key("agent.colour", ["lr"], "agent=mine")
+        == "agent.colour is not a key: the keys of agent=mine are lr"
+    )
+    assert schema.unknown_key("agent.init", ["lr"], "agent=rainbow").endswith(" are lr; it is a key of agent=sac")
+    assert "; it is" not in schema.unknown_key("bonus.scale", [], "bonus=none"), "many options have it"
     assert schema.unknown_key("eval.evry", ["every"]).startswith("eval.evry is not a key (did you mean eval.every?)")

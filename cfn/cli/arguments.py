@@ -16,7 +16,7 @@ class Parser(argparse.ArgumentParser):
 
     Args:
         command: Name of the command.
-        description: Sentence on what it does.
+        description: Sentence that describes it.
         options: Further arguments of `ArgumentParser`.
     """
 

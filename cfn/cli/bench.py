@@ -1,4 +1,4 @@
-"""`cfn bench`: measure what a run costs on this machine, and say what to change first."""
+"""`cfn bench`: measure the cost of a run on this machine, and suggest changes."""
 
 import argparse
 import json
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from cfn.training.benchmark import Benchmark
 
 LARGE_SHARE = 0.35
-"""Share of a step from which a part is the first thing to change."""
+"""Share of a step's time above which a part is worth changing."""
+LONG_STEP = 1.0
+"""Milliseconds of a step of all environments above which several processes gain more time than messages take."""
 
 
 def run(arguments: list[str]) -> None:
     """Run `cfn bench`."""
-    parser = Parser("bench", "Measure what a run costs on this machine: time by part, memory, time to its end.")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of cfn train")
+    parser = Parser("bench", "Measure the cost of a run on this machine: time by part, memory, time to its end.")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="groups and keys, as in cfn train")
     parser.add_argument("--seconds", type=_positive_seconds, default=60.0, help="length of the measurement (60)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--config-dir", metavar="DIR", help="folder of your own configs")
@@ -50,7 +52,7 @@ def _positive_seconds(text: str) -> float:
 def _composed(overrides: Sequence[str], config_dir: str | None) -> Config:
     from hydra.types import RunMode  # slow to import, and `cfn bench --help` does not need it
 
-    from cfn.launch.composing import config_loader
+    from cfn.launch.config_loader import config_loader
 
     words = choosing_parts(overrides, [CONF, *([Path(config_dir)] if config_dir else [])])
     composed = config_loader(config_dir).load_configuration("config", words, RunMode.RUN)
@@ -87,24 +89,27 @@ def _duration(hours: float) -> str:
 
 
 def advice(config: Config, found: "Benchmark") -> list[str]:
-    """Return what to change first to make a run faster.
+    """Return suggestions that make a run faster.
 
     Args:
         config: Config of the run.
-        found: What it costs.
+        found: Its cost.
     """
     total = sum(found.milliseconds.values())
     share = {part: ms / total for part, ms in found.milliseconds.items()}
     learning = share["agent update"] + share["bonus update"]
-    on_gpu, sentences = found.machine["device"] != "cpu", []
+    on_gpu, cores, sentences = found.machine["device"] != "cpu", found.machine["cores"], []
     if learning > LARGE_SHARE and not config.compile:
         sentences.append("compile=true: updates are most of the time, and it compiles them")
     if learning > LARGE_SHARE and on_gpu and not config.bf16:
         sentences.append("bf16=true: forward passes in bfloat16")
     if share["acting"] + share["bonus of a visit"] > LARGE_SHARE and config.num_envs == 1:
         sentences.append("num_envs=8: acting and bonuses of several environments are computed together")
-    if not on_gpu and found.machine["threads"] < found.machine["cores"] and learning > LARGE_SHARE:
-        sentences.append(f"threads={found.machine['cores']}: PyTorch uses {found.machine['threads']} of the cores")
+    stepping, processes = found.milliseconds["environment"] * config.num_envs, min(cores, config.num_envs)
+    if share["environment"] > LARGE_SHARE and stepping > LONG_STEP and config.env_workers < processes:
+        sentences.append(f"env_workers={processes}: environments are most of the time, and more cores could step them")
+    if not on_gpu and found.machine["threads"] < cores and learning > LARGE_SHARE:
+        sentences.append(f"threads={cores}: PyTorch uses {found.machine['threads']} of the cores")
     if found.evaluations * found.evaluation_seconds > LARGE_SHARE * found.hours * 3600:
         sentences.append("a larger eval.every: evaluations are a large part of the run")
     return sentences

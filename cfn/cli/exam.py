@@ -1,4 +1,4 @@
-"""`cfn exam`: ask a bonus whether it counts."""
+"""`cfn exam`: examine whether a bonus counts."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ from cfn.cli.output import print_problems
 from cfn.config import CONF, component, require_values
 from cfn.errors import UsageError
 from cfn.launch.composed import without_hydra
-from cfn.launch.composing import config_loader
+from cfn.launch.config_loader import config_loader
 from cfn.launch.parts import choosing_parts
 from cfn.launch.sweeper import combinations
 from cfn.types import NonNegative, Probability
@@ -32,7 +32,7 @@ examples:
   cfn exam bonus=cfn bonus.flips=balanced questions=counts,decay
   cfn exam -m bonus=cfn,rnd,elliptical seed=0,1,2        several, with a comparison
   cfn exam bonus=mine --config-dir my_conf               your own bonus
-  cfn exam --compare outputs/exam                        table and figures of exams that were sat before"""
+  cfn exam --compare outputs/exam                        table and figures of earlier exams"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ExamConfig:
 
     Attributes:
         seed: Seed of streams and bonus.
-        noise: Share of the image that is random, in the question `noise`.
+        noise: Fraction of the image that is random, in the question `noise`.
         device: Device of the networks.
         threads: CPU threads of PyTorch.
         outputs: Parent folder of the results.
@@ -79,13 +79,13 @@ def run(arguments: list[str]) -> None:
     exams = [checked(each) for each in composed]  # all, before the first exam begins
     folder = options.out or Path(exams[0][0].outputs) / "exam" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     for job, (config, bonus) in zip(jobs, exams, strict=True):
-        _sit(config, bonus, names, own["preset"], job, folder)
+        _examine(config, bonus, names, own["preset"], job, folder)
     results, problems = read_exams([folder])
     print_problems(problems)
     print(f"\n{write_reports(results, folder)}", end="")
 
 
-def _sit(
+def _examine(
     config: ExamConfig,
     bonus: schema.Component,
     names: Sequence[str],
@@ -93,13 +93,13 @@ def _sit(
     overrides: Sequence[str],
     folder: Path,
 ) -> None:
-    """Sit one exam, and write its file."""
+    """Examine one bonus with one seed, and write the results."""
     import torch
 
     from cfn import seeding
+    from cfn.exam.base import Examiner
     from cfn.exam.candidate import Maker
-    from cfn.exam.paper import Paper
-    from cfn.exam.report_card import sit
+    from cfn.exam.report_card import examine
     from cfn.exam.sizes import PRESETS
     from cfn.nn import device
 
@@ -109,8 +109,8 @@ def _sit(
     label = " ".join([bonus.name, *kept])
     print(f"{label}, seed {config.seed}", flush=True)
     begun = time.perf_counter()
-    paper = Paper(Maker(bonus, device.choose(config.device)), config.seed, PRESETS[preset], config.noise)
-    results = sit(paper, names, lambda line: print(f"  {line}", flush=True))
+    examiner = Examiner(Maker(bonus, device.choose(config.device)), config.seed, PRESETS[preset], config.noise)
+    results = examine(examiner, names, lambda line: print(f"  {line}", flush=True))
     seconds = time.perf_counter() - begun
     record = {
         "bonus": label,
@@ -149,7 +149,7 @@ def checked(composed: DictConfig) -> tuple[ExamConfig, schema.Component]:
     """Return the checked config and the bonus of one exam."""
     choices = composed.hydra.runtime.choices
     config = without_hydra(composed)
-    require_values(config.bonus, "bonus.")
+    require_values(config.bonus)
     values: Any = OmegaConf.to_container(config, resolve=True)
     bonus = component("bonus", values["bonus"], choices)
     keys = {key: value for key, value in values.items() if key not in ("suite", "env", "agent", "bonus", "tracker")}
@@ -166,7 +166,7 @@ def _list_questions() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         "exam",
-        "Ask a bonus whether it counts: nine questions on streams of visits whose true counts are known.",
+        "Examine whether a bonus counts: nine questions on streams of visits whose true counts are known.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -175,7 +175,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the questions (questions=NAME,... selects)")
     parser.add_argument("--config-dir", metavar="DIR", help="folder of your own configs")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (outputs/exam/<date-time>)")
-    parser.add_argument(
-        "--compare", type=Path, nargs="+", metavar="PATH", help="only compare exams that were sat before"
-    )
+    parser.add_argument("--compare", type=Path, nargs="+", metavar="PATH", help="only compare earlier exams")
     return parser

@@ -15,7 +15,7 @@ from cfn.cli.keys import GROUPS, Composition, Key, Section, first_sentence
 from cfn.config import CONF
 from cfn.errors import UsageError
 from cfn.launch.composed import AUTO, agents_by_kind, with_agent, with_agent_for, without_hydra
-from cfn.launch.composing import config_loader
+from cfn.launch.config_loader import config_loader
 from cfn.launch.sweeper import combinations
 from cfn.schema import unknown_key
 

@@ -44,9 +44,9 @@ class Section(NamedTuple):
 
     Attributes:
         title: Owner, such as `bonus=cfn`.
-        summary: Sentence on the owner.
+        summary: Sentence that describes the owner.
         keys: Its keys.
-        problem: Sentence on why its keys are unknown; empty if they are known.
+        problem: Reason why its keys are unknown; empty if they are known.
     """
 
     title: str

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cfn import __version__
 from cfn.cli import completion
 from cfn.cli.messages import describe
+from cfn.envs.notices import log_warnings_of_gymnasium
 
 
 class Command(NamedTuple):
@@ -28,13 +29,13 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "train": Command("[key=value ...]", "train an agent with a bonus in an environment (see cfn train --help)", 0),
-    "exam": Command("bonus=NAME [key=value ...]", "ask a bonus whether it counts (see cfn exam --help)", 0),
+    "exam": Command("bonus=NAME [key=value ...]", "examine whether a bonus counts (see cfn exam --help)", 0),
     "resume": Command("RUN | SWEEP", "continue a run, or all of a sweep that is not finished (steps=N: extend)", 1),
     "eval": Command("RUN", "play with a trained agent (--episodes N) and film it (--video)"),
     "plot": Command("PATH...", "draw pictures and tables of runs (see cfn plot --help)"),
     "compare": Command("A B", "compare two settings: difference, probability of improvement, test"),
     "runs": Command("[PATH]", "list runs with their progress and scores"),
-    "bench": Command("[key=value ...]", "measure what a run costs on this machine", 0),
+    "bench": Command("[key=value ...]", "measure the cost of a run on this machine", 0),
     "report": Command("PATH...", "write one HTML page on runs"),
 }
 
@@ -75,6 +76,7 @@ def usage() -> str:
 def run_command(name: str, arguments: list[str]) -> int:
     """Run a command and return its exit code; errors are printed as sentences, or raised with HYDRA_FULL_ERROR=1."""
     raise_errors = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    log_warnings_of_gymnasium()  # some come with the import of an environment's module
     try:
         # Imported here: PyTorch and matplotlib are slow to import, and most commands need one of them at most.
         run: Callable[[list[str]], None] = importlib.import_module(f"cfn.cli.{name}").run

@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def describe(error: BaseException) -> str:
-    """Return one sentence on an error."""
+    """Return one sentence that describes an error."""
     if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, HydraException | OmegaConfBaseException):
@@ -44,7 +44,11 @@ def _config_error(error: HydraException | OmegaConfBaseException) -> str:
     cause = error.__cause__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
         group, _, option = error.missing_cfg_file.rpartition("/")
-        return f"{group}={option}: there is no such option; choose from {', '.join(sorted(error.options))}"
+        hint = ""
+        if id := re.fullmatch(r"env/(.+-v\d+)", error.missing_cfg_file):
+            group, option = "env", id[1]
+            hint = f"; an id of Gymnasium is written env=gym env.id={option}"
+        return f"{group}={option}: there is no such option; choose from {', '.join(sorted(error.options))}{hint}"
     if isinstance(cause, ConfigKeyError | ConfigAttributeError) and isinstance(error, ConfigCompositionException):
         known = cause.parent_node.keys() if isinstance(cause.parent_node, DictConfig) else []
         return unknown_key(str(cause.full_key), [key for key in known if key != "hydra"])
@@ -53,6 +57,8 @@ def _config_error(error: HydraException | OmegaConfBaseException) -> str:
     if sweep := re.match("Ambiguous value for argument '(.*)'", str(error)):
         key, _, values = sweep[1].partition("=")
         return f"{sweep[1]}: several values are a sweep: add -m (a list is written {key}=[{values}])"
+    if sweep := re.match("Sweep parameters '(.*)' requires --multirun", str(error)):
+        return f"{sweep[1]}: a range or a choice is a sweep: add -m"
     if part := re.match(r"Could not override '(\w+)@([\w.]+)'", str(error)):
         return f"{part[2]}: the chosen {part[1]} has no such part; bonus=noveld has bonus.novelty, for example"
     if added := re.match("Could not append to config. An item is already at '(.*)'", str(error)):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from cfn.analysis.experiments import members
 from cfn.analysis.figures.common import save
-from cfn.analysis.figures.comparison import compare, too_many
 from cfn.analysis.figures.data import write_data
 from cfn.analysis.figures.panels import Style
 from cfn.analysis.figures.paper import FIGURES, write_table_of
+from cfn.analysis.figures.several_runs import compare, too_many
 from cfn.analysis.grouping import group
 from cfn.analysis.scores import unequal
 from cfn.analysis.sides import select

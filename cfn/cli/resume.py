@@ -6,18 +6,20 @@ from cfn.cli.arguments import Parser, add_trust
 from cfn.errors import UsageError
 from cfn.runs.folder import as_typed
 from cfn.runs.layout import Layout
-from cfn.runs.sweeps import is_sweep
+from cfn.runs.sweeps import is_sweep, outputs_around
 
 
 def run(arguments: list[str]) -> None:
     """Run `cfn resume`."""
     parser = Parser(
         "resume",
-        "Continue a stopped or killed run exactly where its last checkpoint was written. Of a sweep (its record "
-        "outputs/sweeps/DATE-TIME.yaml, or a folder of runs), continue everything that is not finished and start what "
-        "was never started.",
+        "Continue a stopped or killed run exactly where its last checkpoint was written. With a sweep (its record "
+        "outputs/sweeps/DATE-TIME.yaml, or a folder of runs), continue every run that is not finished, and start runs "
+        "that were never started.",
     )
-    parser.add_argument("words", nargs="*", metavar="RUN|SWEEP|key=value", help="what to continue; new values of keys")
+    parser.add_argument(
+        "words", nargs="*", metavar="RUN|SWEEP|key=value", help="runs and sweeps to continue; new values of keys"
+    )
     add_trust(parser)
     options = parser.parse_intermixed_args(arguments)
     overrides = [word for word in options.words if "=" in word and not Path(word).exists()]
@@ -52,16 +54,19 @@ def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], tru
         from cfn.training.resume import require_changeable  # imports PyTorch, which is slow
 
         require_changeable(changes)
-    records = read_records(paths)
+    sweeps = list(filter(is_sweep, paths))
+    named = [record for record in read_records(sweeps) if record.is_study]
+    others = len(sweeps) < len(paths) or len(read_records(sweeps)) > 1  # a study's record and folder may both be named
+    if named and (others or changes):
+        shown = as_typed(named[0].files.folder)
+        raise UsageError(f"{shown} is a study, which is continued alone and as it is: cfn resume {shown}")
+    records = named or [record for record in read_records(paths) if not record.is_study]
     config_dirs = {record.config_dir for record in records} - {None}
     if len(config_dirs) > 1:
         raise UsageError("these sweeps have different folders of configs (--config-dir): resume them one by one")
     flags = [flag for folder in config_dirs for flag in ("--config-dir", str(folder))]
-    if studies := [record for record in records if record.files.study.exists()]:
-        if len(paths) > 1 or not is_sweep(paths[0]) or changes:
-            shown = as_typed(studies[0].files.folder)
-            raise UsageError(f"{shown} is a study, which is continued alone and as it is: cfn resume {shown}")
-        train([*flags, "-m", *study_command(studies[0]), *of_hydra])
+    if named:
+        train([*flags, "-m", *study_command(named[0]), *of_hydra])
         return
     lists = {"paths": [str(path) for path in paths], "changes": changes, "trust": trusted}
     asked = ",".join(f"{name}:[{','.join(map(quoted, values))}]" for name, values in lists.items())
@@ -70,11 +75,11 @@ def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], tru
 
 
 def _is_run(path: Path) -> bool:
-    """Return whether a path is one run folder, or something else that only the run's own errors can describe."""
+    """Return whether to treat a path as one run: a run folder, or a path whose error resuming a run describes best."""
     files = Layout(path)
     return files.summary.exists() or files.metrics.exists() or files.config.exists() or not path.exists()
 
 
 def _outputs(path: Path) -> Path:
     """Return the folder for the logs of the launched jobs, if no record of a sweep names one."""
-    return path.absolute() if path.is_dir() else path.absolute().parent.parent
+    return outputs_around(path) if path.is_dir() else path.absolute().parent.parent

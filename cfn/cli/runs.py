@@ -21,15 +21,17 @@ def run(arguments: list[str]) -> None:
     form.add_argument("--json", action="store_true", help="print the list as JSON, with numbers as numbers")
     form.add_argument("--csv", action="store_true", help="print the list as CSV, with the columns of --json")
     form.add_argument("--watch", action="store_true", help="show a live table, with the time left")
-    parser.add_argument("--sort", default="left", metavar="COLUMN", help="with --watch: column to sort by (left)")
+    parser.add_argument("--sort", metavar="COLUMN", help="with --watch: column to sort by (left)")
     options = parser.parse_intermixed_args(arguments)
     if options.watch:
         from cfn.cli.watch import watch  # slow to import, and a list does without
 
-        watch(options.path, options.filters, options.sort)
+        watch(options.path, options.filters, options.sort or "left")
         return
     if options.filters:
         parser.error(f"{options.filters[0]}: filters need --watch; --where chooses runs without it")
+    if options.sort:
+        parser.error(f"--sort {options.sort}: only the live table is sorted: add --watch")
     table, problems = listed(options.path, options.where)
     if not table:
         raise UsageError("; ".join(problems))

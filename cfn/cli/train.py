@@ -4,8 +4,9 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,16 +17,22 @@ from cfn import naming
 from cfn.cli.arguments import parse_hydra
 from cfn.cli.messages import describe
 from cfn.config import CONF, OFFERED, check, refuse_untrusted
+from cfn.errors import AlreadyDoneError, UsageError
 from cfn.launch import objective
 from cfn.launch.composed import run_folder, with_agent
 from cfn.launch.parts import choosing_parts
 from cfn.launch.planning import report_failure
-from cfn.launch.study import replace_option
+from cfn.launch.plugin_options import replace_options
 from cfn.launch.sweeper import Sweeper
+from cfn.launch.threads import LAUNCHER
 from cfn.runs.folder import Run, as_typed, remove_if_empty, reset_peak_memory
 from cfn.runs.layout import Layout
-from cfn.runs.reading import read_summary
+from cfn.runs.reading import read_config, read_summary
 from cfn.runs.sweeps import PlannedRun
+from cfn.training.signals import PrunedError
+
+if TYPE_CHECKING:
+    from cfn.training.loop import ExtraTracker
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +46,7 @@ def run(arguments: list[str]) -> None:
         # Parallel runs share the cores: idle threads of PyTorch must not spin on a core that another run could use. A
         # single run is faster if they do (50-60 against 38-40 small coin-flip updates per second on two cores).
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if "hydra/sweeper=optuna" in arguments:
-        replace_option()
+    replace_options()
     OmegaConf.register_new_resolver("cfn_run_folder", run_folder, replace=True)
     options, arguments = parse_hydra(arguments)
     folders = [CONF, *([Path(options.config_dir)] if options.config_dir else [])]
@@ -68,6 +74,17 @@ def run(arguments: list[str]) -> None:
         raise failures[0]
 
 
+def refuse_launcher(choices: Mapping[str, Any]) -> None:
+    """Raise `UsageError` if a command without `-m` names a launcher or sweeper, which Hydra would not use.
+
+    Args:
+        choices: Chosen option of each group.
+    """
+    for group, default in ((LAUNCHER, "basic"), ("hydra/sweeper", "cfn")):
+        if (chosen := choices.get(group)) not in (None, default):
+            raise UsageError(f"{group}={chosen} is for sweeps only: add -m, also for a single run")
+
+
 def run_of_sweep(composed: DictConfig) -> float | None:
     """Train one run of a sweep, or continue it; a failure is reported and recorded, and the sweep continues.
 
@@ -79,16 +96,33 @@ def run_of_sweep(composed: DictConfig) -> float | None:
     run = PlannedRun(Path(context.runtime.output_dir), tuple(overrides), error_file and Path(error_file))
     try:
         run.write_error(None)
-        train_one(composed)
+        with contextlib.suppress(PrunedError), quiet_if_parallel(context):
+            train_one(composed)  # the objective of a pruned run is that of its evaluations so far
         direction = context.sweeper.get("direction")
-        return None if direction is None else objective.value(run.folder, str(composed.objective), direction)
+        if direction is None:
+            return None
+        # The overrides of a run that is continued are in its folder: `composed` has the default objective.
+        return objective.value(run.folder, str(read_config(run.folder)["objective"]), direction)
     except Exception as error:
         sentence = describe(error)
+        if isinstance(error, AlreadyDoneError) and context.sweeper.get("direction") is None:
+            log.info(f"{error.fact}: it is left alone.")  # a study needs the score of the run
+            return None
         with contextlib.suppress(OSError):  # a full disk may be the error
             if not run.started:
                 run.write_error(sentence)
-        report_failure(overrides, sentence)
+        report_failure(overrides, sentence, run.folder)
         raise
+
+
+@contextlib.contextmanager
+def quiet_if_parallel(context: Any) -> Iterator[None]:
+    """Keep a run that shares the terminal with others from writing there: the sweep shows the progress of all."""
+    if context.runtime.choices.get(LAUNCHER) != "joblib":
+        yield
+        return
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        yield
 
 
 def train_one(composed: DictConfig) -> None:
@@ -100,8 +134,10 @@ def train_one(composed: DictConfig) -> None:
         continue_run(folder, composed, context)
         return
     overrides = list(context.overrides.task)
-    reserved = may_continue(context)
+    reserved, closing = may_continue(context), contextlib.ExitStack()
     try:
+        if context.mode == RunMode.RUN:
+            refuse_launcher(context.runtime.choices)
         if (asked := context.sweeper.get("resume")) is not None:  # the config comes from the record of a sweep
             refuse_untrusted(composed, asked.trust)
         composed, choices = with_agent(composed, context.runtime.choices)
@@ -117,20 +153,24 @@ def train_one(composed: DictConfig) -> None:
         )
         from cfn.training.loop import Training  # PyTorch is slow to import, and help and completion do not need it
 
-        training = Training(config)
+        training = closing.enter_context(contextlib.closing(Training(config)))
         hydra_config: Any = OmegaConf.to_container(OmegaConf.create({"hydra": context}), enum_to_str=True)
         hydra_config["hydra"]["runtime"]["choices"] = choices
         if not reserved:
             run.claim(hydra_config, overrides)
     except BaseException:  # also Ctrl-C
+        closing.close()
         remove_if_empty(folder, Path(str(composed.outputs)).absolute())
         raise
-    from cfn.tracking.pictures import Pictures  # matplotlib is slow to import
-
-    with run.lock():
-        if reserved:  # under the lock: two commands may resume the same sweep at the same time
-            run.claim(hydra_config, overrides, reserved=True)
-        training.run(run, Pictures)
+    with closing, run.lock():
+        # Two commands may resume the same sweep at the same time: only under the lock is it known who began the run.
+        begun_elsewhere = reserved and run.files.summary.exists()
+        if not begun_elsewhere:
+            if reserved:
+                run.claim(hydra_config, overrides, reserved=True)
+            training.run(run, further_tracker(context))
+    if begun_elsewhere:
+        continue_run(folder, composed, context)
 
 
 def may_continue(context: Any) -> bool:
@@ -146,17 +186,29 @@ def continue_run(folder: Path, composed: DictConfig, context: Any) -> None:
     """Continue the run in a folder; a finished one stays as it is, unless `cfn resume` changes a key."""
     asked = context.sweeper.get("resume")
     changes = [] if asked is None else list(asked.changes)
-    if read_summary(folder).get("state") == "finished" and not changes:
-        log.info(f"{as_typed(folder)} is finished.")
+    if (state := read_summary(folder).get("state")) in ("finished", "pruned") and not changes:
+        log.info(f"{as_typed(folder)} is {state}.")
         return
-    from cfn.tracking.pictures import Pictures  # PyTorch and matplotlib are slow to import
-    from cfn.training.resume import resume
+    from cfn.training.resume import resume  # PyTorch is slow to import
 
-    resume(folder, changes, names_to_import(composed) if asked is None else list(asked.trust), Pictures)
+    trusted = names_to_import(composed) if asked is None else list(asked.trust)
+    resume(folder, changes, trusted, further_tracker(context))
+
+
+def further_tracker(context: Any) -> "ExtraTracker":
+    """Return the maker of the tracker that draws pictures and, in a study that prunes, asks the study."""
+    from cfn.tracking.pictures import Pictures
+
+    if context.sweeper.get("trial") is None:
+        return Pictures
+    from cfn.launch.pruning import Pruning  # imports Optuna
+    from cfn.tracking.base import Trackers
+
+    return lambda run, mirror: Trackers([Pictures(run, mirror), Pruning(run, context.sweeper)])
 
 
 def names_to_import(composed: DictConfig) -> list[str]:
-    """Return what the command itself asked to import: it may be imported again when its run continues."""
+    """Return the names that the command itself asked to import: they are trusted when its run continues."""
     values: Any = OmegaConf.to_container(composed)
     groups = [values.get(group) or {} for group in OFFERED]
     targets = [group.get("_target_") for group in (*groups, *groups[1].values()) if isinstance(group, dict)]

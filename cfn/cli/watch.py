@@ -16,14 +16,16 @@ from cfn.analysis.planned import listed
 from cfn.errors import UsageError
 from cfn.runs.reading import latest
 from cfn.runs.record import SPEED
+from cfn.runs.sweeps import FAILED_TO_START
 
 EVERY_SECONDS = 2.0
 COLUMNS = ("env", "agent", "bonus", "seed", "steps", "score", "state", "left", "setting")
+ENDED = ("finished", "pruned", "failed", FAILED_TO_START)
 STYLES = {"running": "green", "failed": "red", "failed to start": "red", "killed": "yellow", "stopped": "yellow"}
 
 
 class Rates:
-    """Measures the speed of runs while they are watched; before that, their last evaluation tells it."""
+    """Measures the speed of runs while they are watched; before that, uses the speed at their last evaluation."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[float, int]] = {}
@@ -39,7 +41,7 @@ class Rates:
 
 
 def watch(path: Path, filters: Sequence[str], sort: str) -> None:
-    """Show a table until every run has ended, or until Ctrl-C.
+    """Show a table until every run is finished or has failed, or until Ctrl-C. A stopped run may start again.
 
     Args:
         path: Folder of runs, or the record of a sweep.
@@ -53,18 +55,19 @@ def watch(path: Path, filters: Sequence[str], sort: str) -> None:
         raise UsageError(f"--sort {sort}: there is no such column; choose from {', '.join(COLUMNS)}")
     rates = Rates()
     console = Console() if sys.stdout.isatty() else Console(width=200)
-    table = drawn(path, wanted, sort, rates)
+    table, ended = drawn(path, wanted, sort, rates)
     if not console.is_terminal:  # a pipe gets the table once
         console.print(table)
         return
     with Live(table, console=console, auto_refresh=False) as live:
-        while True:
+        while not ended:
             time.sleep(EVERY_SECONDS)
-            live.update(drawn(path, wanted, sort, rates), refresh=True)
+            table, ended = drawn(path, wanted, sort, rates)
+            live.update(table, refresh=True)
 
 
-def drawn(path: Path, wanted: dict[str, set[str]], sort: str, rates: Rates) -> Table:
-    """Return the table of the runs that pass the filters."""
+def drawn(path: Path, wanted: dict[str, set[str]], sort: str, rates: Rates) -> tuple[Table, bool]:
+    """Return the table of the runs that pass the filters, and whether all runs, shown or not, have ended."""
     found, problems = listed(path)
     every = [as_line(row) for row in found]
     if not every:
@@ -80,11 +83,11 @@ def drawn(path: Path, wanted: dict[str, set[str]], sort: str, rates: Rates) -> T
     for line, left in sorted(rows, key=lambda row: sort_key(sort, *row)):
         cells = [_clock(left) if column == "left" else getattr(line, column) for column in COLUMNS]
         table.add_row(*cells, style=STYLES.get(line.state))
-    return table
+    return table, all(line.state in ENDED for line in every)
 
 
 def sort_key(column: str, line: Line, left: float | None) -> tuple[bool, float, str]:
-    """Return the key that a row is sorted by: numbers as numbers, and what is empty last."""
+    """Return the sort key of a row: numbers sort as numbers, empty cells last."""
     if column == "left":
         return left is None, left or 0.0, line.state
     text = str(getattr(line, column))
@@ -93,7 +96,7 @@ def sort_key(column: str, line: Line, left: float | None) -> tuple[bool, float, 
 
 
 def progress(line: Line) -> tuple[int, int | None]:
-    """Return the steps that a run has done and its total, as its line shows them."""
+    """Return the steps of a run so far and its total steps, parsed from its line."""
     numbers = [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.steps)]
     return (numbers[0] if numbers else 0), (numbers[1] if len(numbers) > 1 else None)
 

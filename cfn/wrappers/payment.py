@@ -12,7 +12,7 @@ import torch
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.store import Checkpoints
-from cfn.envs.batch import as_state
+from cfn.envs.checks import as_state
 from cfn.errors import BadInputError, WrongTypeError
 from cfn.types import Array, Metrics, State
 

@@ -66,6 +66,9 @@ def cost(device="cpu", threads=1, evaluation=0.0, **milliseconds):
         ((), cost(acting=5.0), ["num_envs=8"]),
         (("num_envs=4",), cost(acting=5.0), []),
         ((), cost(environment=5.0, evaluation=100.0), ["a larger eval.every"]),
+        (("num_envs=8",), cost(environment=5.0), ["env_workers=2"]),
+        (("num_envs=8", "env_workers=2"), cost(environment=5.0), []),
+        (("num_envs=4",), cost(environment=0.2, acting=0.01), []),
     ],
 )
 def test_what_to_change_first(overrides, found, first_words):

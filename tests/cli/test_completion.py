@@ -26,6 +26,7 @@ LINES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("line", "expected"), LINES.items(), ids=LINES)
 def test_commands_groups_and_keys_are_completed(call, monkeypatch, line, expected):
     monkeypatch.setenv("COMP_LINE", line)
@@ -35,6 +36,7 @@ def test_commands_groups_and_keys_are_completed(call, monkeypatch, line, expecte
     assert done.stderr == "", "the shell would print it into the line that is typed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", ["cfn tr", "cfn train env=g"])
 def test_bash_asks_for_completions(tmp_path, line):
     script = f"""

@@ -39,6 +39,7 @@ def test_several_exams_are_compared(tmp_path, capsys):
     assert (tmp_path / "again" / "comparison.png").is_file()
 
 
+@pytest.mark.thorough
 def test_keys_of_the_bonus_are_part_of_its_name(tmp_path, capsys):
     run(["bonus=elliptical", "bonus.features=32", "bonus.ridge=0.1", "questions=scale", "--out", str(tmp_path)])
     assert "elliptical bonus.features=32 bonus.ridge=0.1, seed 0" in capsys.readouterr().out

@@ -3,7 +3,7 @@
 import cfn as package
 
 WATCH = ("agent=random", "bonus=count")  # nothing that learns
-SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none")
+SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none", "pictures=false")
 
 
 def test_alone_or_with_a_wrong_word_it_names_the_commands(call):

@@ -37,6 +37,7 @@ def test_other_formats(call, tmp_path, ending):
     assert {"pdf": b"%PDF", "svg": b"<svg"}[ending] in start
 
 
+@pytest.mark.thorough
 def test_returns_and_errors_are_chosen(call, tmp_path):
     for seed in (0, 1):
         make_run(tmp_path / "runs", seed=seed, returns=(7, 7), config={"eval.every": 100})
@@ -207,7 +208,7 @@ def test_runs_of_any_kind_are_drawn_together(call, tmp_path):
     make_run(tmp_path / "runs", "none", env="atari-Pong", config={"env.game": "Pong"}, seed=1, tables=0)
     code, out, err = call("plot", "runs", "--table")
     assert (code, err) == (0, "")
-    assert "| FrozenLake-v1 | RND, env.kwargs.map_name=None | 1 |" in out
+    assert "| FrozenLake-v1 | RND | 1 |" in out
     assert "| atari Pong | no bonus | 2 |" in out, "the folders of older releases do not name the game"
     assert "plots/atari_Pong-curve.png\n" in out
 
@@ -246,6 +247,7 @@ def test_the_numbers_behind_each_picture_are_written(call, tmp_path):
     assert len(tables["scatter"]) > 4
 
 
+@pytest.mark.thorough
 def test_one_stray_run_can_be_left_out(call, tmp_path):
     for seed in (0, 1):
         make_run(tmp_path / "runs", seed=seed, config={"bonus.scale": 0.1})

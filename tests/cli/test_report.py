@@ -16,7 +16,7 @@ def test_runs_of_any_kind_are_reported_together(call, tmp_path):
     assert call("report", "runs") == (0, "report.html\n", "")
     page = (tmp_path / "report.html").read_text()
     assert "<b>CFN, env.kwargs.a=1</b>" in page
-    assert "<b>RND, env.kwargs.a=None</b>" in page
+    assert "<b>RND</b>" in page
 
 
 def test_runs_are_chosen_by_their_values(call, tmp_path):

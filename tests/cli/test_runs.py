@@ -63,6 +63,26 @@ def test_runs_show_the_task_and_the_keys_in_which_they_differ(call, tmp_path):
     assert all(len(line) == len(header) - 1 for line in lines if line[0] != "gridworld"), "theirs is empty"
 
 
+def test_large_scores_are_whole_numbers_and_long_settings_are_cut(call, tmp_path):
+    for i, score in enumerate((-10_000.0, 12_345.6, 0.43756, 1.0)):
+        make_run(
+            tmp_path / "outputs", returns=(0, score), config={f"agent.a_long_key_{j}": int(i == j) for j in range(4)}
+        )
+    header, *lines = columns(call("runs")[1])
+    assert [line[header.index("SCORE")] for line in lines] == ["-10,000", "12,346", "0.4376", "1"]
+    shown = [line[header.index("SETTING")] for line in lines]
+    whole = [row["setting"] for row in json.loads(call("runs", "--json")[1])]
+    assert shown[0] == whole[0][:57] + "..."
+    assert whole[0] == "agent.a_long_key_0=1, agent.a_long_key_1=0, agent.a_long_key_2=0"
+
+
+def test_only_the_live_table_is_sorted(call, tmp_path):
+    make_run(tmp_path / "outputs")
+    code, _, error = call("runs", "--sort", "score")
+    assert code == 2
+    assert "--sort score: only the live table is sorted: add --watch" in error
+
+
 def test_runs_says_what_it_may_not_look_into(call, tmp_path, monkeypatch):
     make_run(tmp_path / "outputs")
     (tmp_path / "outputs" / "closed").mkdir()

@@ -9,13 +9,13 @@ import yaml
 from metrics import rows
 
 WATCH = ("agent=random", "bonus=count")  # nothing that learns
-SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none")
+SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150", "tracker=none", "pictures=false")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["env=nosuch"], "env=nosuch: there is no such option; choose from antmaze, atari, door"),
+        (["env=nosuch"], "env=nosuch: there is no such option; choose from antmaze, atari, deep_sea, door"),
         (
             ["env.sizee=3"],
             "env.sizee is not a key (did you mean env.size?): the keys of env=gridworld_small are action_noise, ",
@@ -59,7 +59,23 @@ SMALL = (*WATCH, "env.size=7", "env.image_size=14", "steps=300", "eval.every=150
         (["--config-dir", "broken", "env=mine"], "a config file cannot be read"),
         (["tracker.project=a/b"], "tracker.project=a/b: "),
         (["env=gym", "env.id=NoSuch-v0"], "env.id: Gymnasium has no environment 'NoSuch-v0'"),
-        (["env=gym"], "env.id is not set and has no default"),
+        (["env=gym"], "cfn: env.id is not set and has no default: add env.id=... to the command"),
+        (
+            ["env.id=CartPole-v1"],
+            "on_error, size; it is a key of env=gym, env=minigrid",
+        ),
+        (["env=ALE/Pong-v5"], "env=ALE/Pong-v5: there is no such option; choose from antmaze"),
+        (["env=CartPole-v1"], "taxi5; an id of Gymnasium is written env=gym env.id=CartPole-v1"),
+        (["eval.every=0"], "eval.every=0: should be greater than or equal to 1, or null"),
+        (["bonus.scale=high"], "bonus.scale=high: should be a valid number\n"),
+        (
+            ["--config-dir", "another", "bonus=another"],
+            "bonus=another is a Fraction: it must be derived from cfn.bonuses.base",
+        ),
+        (
+            ["--config-dir", "another", "env=another"],
+            "env=another is a Fraction: it must be derived from gymnasium.core.Env",
+        ),
         (["env=gym", "env.id=CartPole-v1", "bonus=count"], "bonus=count counts true states"),
         (["preset=mini"], "preset=mini needs an experiment"),
         (["stepz=3"], "stepz is not a key (did you mean steps?)"),
@@ -81,6 +97,9 @@ def test_bad_input_gets_a_sentence_and_leaves_nothing(call, tmp_path, arguments,
     (tmp_path / "taken").write_text("a file where a folder should be")
     (tmp_path / "broken" / "env").mkdir(parents=True)
     (tmp_path / "broken" / "env" / "mine.yaml").write_text("_target_: [")
+    for group in ("bonus", "env"):
+        (tmp_path / "another" / group).mkdir(parents=True)
+        (tmp_path / "another" / group / "another.yaml").write_text("_target_: fractions.Fraction\n")
     before = set(tmp_path.rglob("*"))
     done = call("train", *arguments)
     assert done.returncode == 1
@@ -145,7 +164,7 @@ def test_continuous_actions_train_with_a_bonus(call, run_folders):
     short = ("steps=400", "eval.every=400", "eval.episodes=1", "agent.min_size=200", "bonus.min_size=200")
     done = call(
         "train", "env=gym", "env.id=Pendulum-v1", "env.bin=0.5", "agent=sac", "bonus=cfn", "tracker=none",
-        "num_envs=2", "agent.batch_size=32", "agent.hidden=[16]", "bonus.batch_size=64", *short,
+        "pictures=false", "num_envs=2", "agent.batch_size=32", "agent.hidden=[16]", "bonus.batch_size=64", *short,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
@@ -158,7 +177,7 @@ def test_continuous_actions_train_with_a_bonus(call, run_folders):
 @pytest.mark.parametrize("bonus", ["cfn", "rnd", "pixelcnn"])
 def test_a_learning_bonus_is_held_against_the_truth(call, run_folders, bonus):
     own = ["bonus.batch_size=32", "bonus.min_size=50"] if bonus == "cfn" else []
-    done = call("train", *SMALL, f"bonus={bonus}", *own, "threads=1")
+    done = call("train", *SMALL, f"bonus={bonus}", *own, "threads=1", "pictures=true")
     assert done.returncode == 0, done.stderr
     (folder,) = run_folders()
     last = rows(folder)[-1]

@@ -60,3 +60,14 @@ def test_the_time_left_is_measured_or_taken_from_the_last_evaluation(outputs, mo
     assert rates.seconds_left(line._replace(state="finished"), now=11.0) is None
     assert sort_key("left", line, 70) < sort_key("left", line, None)
     assert watch._clock(3675) == "1:01:15"
+
+
+def test_watching_ends_when_no_run_can_go_on(outputs):
+    table, ended = watch.drawn(outputs, {}, "env", Rates())
+    assert (table.row_count, ended) == (3, True)
+    _, ended = watch.drawn(outputs, {"bonus": {"rnd"}}, "env", Rates())
+    assert ended
+    folder = next(path.parent for path in outputs.rglob("metrics.jsonl"))
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps(summary | {"state": "stopped"}))
+    assert not watch.drawn(outputs, {}, "env", Rates())[1], "its job may start again"

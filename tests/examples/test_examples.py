@@ -1,5 +1,7 @@
 """The examples run, with few steps."""
 
+import collections
+import importlib.util
 import os
 import subprocess
 import sys
@@ -26,7 +28,7 @@ def run(name, *arguments):
 
 def test_every_example_is_tested():
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - {"tasks", "learning_curve", "curves"}
-    assert scripts == {*STEPS, "crowding"}
+    assert scripts == {*STEPS, "crowding", "uninformed"}
 
 
 def test_crowding_measures_and_draws(tmp_path):
@@ -39,6 +41,31 @@ def test_crowding_measures_and_draws(tmp_path):
     assert factors["36", "8"] < 0.7, "too small with more states than features"
     assert factors["36", "64"] > 0.95
     assert out.stat().st_size > 1000
+
+
+def example(name):
+    """Load a module of the examples by its path: tests/helpers has a module named tasks, too."""
+    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_chances_of_uninformed_walks():
+    """The uniform walk, followed cell by cell."""
+    command = [sys.executable, str(EXAMPLES / "uninformed.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    env = example("tasks").Rooms()
+    found, mass = 0.0, {env.start: 1.0}
+    for _ in range(env.max_steps):
+        after = collections.Counter()
+        for cell, share in mass.items():
+            for action in range(4):
+                after[env.moved(cell, action)] += share / 4
+        found += after.pop(env.goal, 0.0)
+        mass = after
+    assert f"repeated with probability 0.0: one episode of {1 / found:,.0f}\n" in done.stdout
 
 
 def test_a_plain_loop_ends_with_a_scatter(tmp_path):

@@ -11,7 +11,7 @@ from cfn.training import resume
 from cfn.training.autosave import Autosave
 from cfn.training.loop import Training
 
-COMMON = ("tracker=none", "threads=1", "eval.episodes=1", "eval.steps=0", "device=cpu")
+COMMON = ("tracker=none", "pictures=false", "threads=1", "eval.episodes=1", "eval.steps=0", "device=cpu")
 IMAGES = ("agent.min_size=40", "agent.batch_size=4", "agent.capacity=90", "agent.channels=[4,4,4]", "agent.hidden=[8]")
 GRID = ("env=gridworld_small", "env.size=7", "env.image_size=14", *IMAGES)
 TAXI = ("env=taxi5", "env.image_size=34")
