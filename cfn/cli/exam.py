@@ -94,8 +94,6 @@ def _examine(
     folder: Path,
 ) -> None:
     """Examine one bonus with one seed, and write the results."""
-    import torch
-
     from cfn import seeding
     from cfn.exam.base import Examiner
     from cfn.exam.candidate import Maker
@@ -103,7 +101,7 @@ def _examine(
     from cfn.exam.sizes import PRESETS
     from cfn.nn import device
 
-    torch.set_num_threads(config.threads)
+    device.limit_threads(config.threads)
     seeding.seed_everything(config.seed)
     kept = sorted(o for o in overrides if o.partition("=")[0] not in ("bonus", "seed", "outputs", "device", "threads"))
     label = " ".join([bonus.name, *kept])

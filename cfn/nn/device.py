@@ -1,4 +1,4 @@
-"""The device that PyTorch computes on: its choice, transfers to it, and bfloat16.
+"""The device that PyTorch computes on: its choice, its threads, transfers to it, and bfloat16.
 
 A GPU works asynchronously, and every wait for it costs time. So batches are copied through pinned memory without
 waiting (`send`), the next batch is sampled while the device works (`prefetch.py`), results are read with one wait
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from cfn.errors import UsageError
@@ -32,6 +33,15 @@ def choose(device: str) -> torch.device:
         usable = " or ".join(f"device={name}" for name in ("auto", *(n for n, there in available.items() if there)))
         raise UsageError(f"device={device}: PyTorch finds no such device on this machine: use {usable}")
     return torch.device(device)
+
+
+def limit_threads(threads: int | None) -> None:
+    """Use this many threads for PyTorch and for the matrices of NumPy and SciPy; None is PyTorch's default.
+
+    NumPy would use all cores otherwise, and parallel runs would take them from each other.
+    """
+    torch.set_num_threads(threads or DEFAULT_THREADS)
+    threadpool_limits(threads or DEFAULT_THREADS, user_api="blas")
 
 
 def asynchronous(device: torch.device) -> bool:

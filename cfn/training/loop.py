@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 
 from cfn import seeding
 from cfn.agents.base import Agent
@@ -54,7 +53,7 @@ class Training:
         self.config = config
         log_warnings_of_gymnasium()  # also in the worker processes of a sweep
         self.device = device.choose(config.device)
-        torch.set_num_threads(config.threads or device.DEFAULT_THREADS)
+        device.limit_threads(config.threads)
         seeding.seed_everything(config.seed)
         self.step = self._previous_step = 0
         self._resumed_at: int | None = None

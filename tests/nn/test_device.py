@@ -6,6 +6,7 @@ import pytest
 import torch
 from learners import LEARNERS, losses
 from looks import IMAGES
+from threadpoolctl import threadpool_info
 
 from cfn.agents.actor_critic import Actor
 from cfn.bonuses.pixelcnn import PixelCNNBonus
@@ -18,6 +19,18 @@ CPU = torch.device("cpu")
 
 def test_the_cpu_is_always_there():
     assert device.choose("cpu") == CPU
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(1, 1), (None, device.DEFAULT_THREADS)])
+def test_pytorch_numpy_and_scipy_share_one_limit_of_threads(asked, expected):
+    import scipy.linalg  # noqa: F401  # has a library of its own
+
+    try:
+        device.limit_threads(asked)
+        libraries = {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+        assert (torch.get_num_threads(), libraries) == (expected, {expected})
+    finally:
+        device.limit_threads(1)
 
 
 def test_auto_takes_what_there_is(monkeypatch):

@@ -230,12 +230,12 @@ def test_one_moment_is_one_row(tmp_path):
 
 def test_threads_are_set_and_set_back(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    monkeypatch.setattr(device, "limit_threads", asked.append)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     train(tmp_path / "a", threads=1)
     train(tmp_path / "b")
-    assert asked == [1, device.DEFAULT_THREADS]
+    assert asked == [1, None], "None is PyTorch's default"
 
 
 @pytest.mark.parametrize("where", ["observe", "novelty", "update"])
