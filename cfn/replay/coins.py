@@ -6,6 +6,7 @@ import numba
 import numpy as np
 
 from cfn.replay.frames import FrameStore
+from cfn.replay.growing_arrays import grow
 from cfn.replay.ring import kept, require_drawn, require_like
 from cfn.replay.sum_tree import SumTree
 from cfn.types import Array
@@ -13,7 +14,7 @@ from cfn.types import Array
 NEW_PRIORITY = 1.0
 """Priority of an entry that was never sampled: Eq. 6 for a state visited once."""
 CANDIDATES = 16
-"""Entries of which eviction by novelty discards the one with the lowest priority."""
+"""Entries of which eviction by novelty discards the most familiar one."""
 
 Eviction = Literal["fifo", "novelty"]
 """Entries that a full buffer discards: the oldest, or preferably those of little novelty."""
@@ -67,10 +68,10 @@ class CoinBatch(NamedTuple):
 class CoinReplay:
     """Entries (frame, flips), sampled by priority. A new entry of a full buffer overwrites an old one.
 
-    By default the buffer is a ring that overwrites the oldest entry. Eviction by novelty overwrites the entry with the
-    lowest priority of a few that are drawn at random. A state with many entries has little novelty, so it loses entries
-    until all states have about equally many, however long ago their visits were, where a ring forgets every state that
-    was not visited lately. Priorities are as old as the last sampling of an entry, so the shares are not quite equal.
+    By default the buffer is a ring that overwrites the oldest entry. Eviction by novelty overwrites the most familiar
+    of a few random entries. A frame with k entries has the novelty 1 / k, the squared bonus of k visits; a frame with
+    one entry, as in continuous spaces, has that of its priority. So states lose entries until all have about equally
+    many, however long ago their visits were, where a ring forgets every state that was not visited lately.
 
     Args:
         capacity: Maximum number of entries.
@@ -111,12 +112,13 @@ class CoinReplay:
         self._tree = SumTree(capacity)
         self._added = 0
         self._rng = rng if eviction == "novelty" else None
+        self._repeats = np.zeros(0, np.int32)  # entries of each frame, or frame and action; only to evict by novelty
         self._born = np.zeros(capacity if self._rng else 0, np.int64)  # number of additions before each entry's
 
     @staticmethod
     def bytes_of(d: int, coins: bool = True, eviction: Eviction = "fifo") -> int:
         """Return the bytes per entry, without its frame."""
-        return 4 + (-(-d // 8) if coins else 4 * d) + 4 + SumTree.BYTES + 8 * (eviction == "novelty")
+        return 4 + (-(-d // 8) if coins else 4 * d) + 4 + SumTree.BYTES + 12 * (eviction == "novelty")
 
     def __len__(self) -> int:
         return min(self._added, self._capacity)
@@ -129,6 +131,7 @@ class CoinReplay:
         for row, (slot, flip) in enumerate(zip(slots, flips, strict=True)):
             entry = self._next_entry()
             if self._added >= self._capacity:
+                self._count_repeats(entry, -1)
                 self.frames.release(self._slots[entry : entry + 1])
             self._slots[entry] = slot
             self._flips[entry] = np.packbits(flip > 0) if self._coins else flip
@@ -139,6 +142,7 @@ class CoinReplay:
             self._tree[np.array([entry])] = np.array([NEW_PRIORITY])
             if self._rng is not None:
                 self._born[entry] = self._added
+            self._count_repeats(entry, 1)
             self._added += 1
 
     def _next_entry(self) -> int:
@@ -146,14 +150,26 @@ class CoinReplay:
         if self._rng is None or self._added < self._capacity:
             return self._added % self._capacity
         candidates = self._rng.integers(self._capacity, size=CANDIDATES)
-        return int(candidates[self._tree[candidates].argmin()])
+        repeats = self._repeats[self._keys(candidates)]
+        novelty = np.where(repeats > 1, 1 / repeats, self._tree[candidates])
+        return int(candidates[novelty.argmin()])
+
+    def _keys(self, entries: Array) -> Array:
+        """Return a number for the frame of each entry, or for its frame and action."""
+        slots: Array = self._slots[entries]
+        return slots * self._num_actions + self._actions[entries] if self._num_actions > 1 else slots
+
+    def _count_repeats(self, entry: int, change: int) -> None:
+        if self._rng is not None:
+            (key,) = self._keys(np.array([entry]))
+            if key >= len(self._repeats):
+                grow(self, "_repeats", max(2 * len(self._repeats), int(key) + 1))
+            self._repeats[key] += change
 
     def sample(self, count: int, rng: np.random.Generator) -> CoinBatch:
         """Sample entries with replacement, in proportion to their priorities or uniformly."""
         entries = self._tree.sample(count, rng) if self._prioritize else rng.integers(len(self), size=count)
-        keys = self._slots[entries]
-        if self._num_actions > 1:
-            keys = keys * self._num_actions + self._actions[entries]
+        keys = self._keys(entries)
         order = np.argsort(keys, kind="stable")
         keys, inverse, repeats = _groups(keys, order)
         slots = keys // self._num_actions
@@ -229,9 +245,10 @@ class CoinReplay:
         self._slots[:size], self._flips[:size], self._updates[:size] = state["slots"], state["flips"], state["updates"]
         self._added = state["added"]
         self._tree.load_state_dict(state)
-        if self._rng is not None:
-            self._born[:size] = state["born"]
         if self._num_actions > 1:
             self._actions[:size] = state["actions"]
+        if self._rng is not None:
+            self._born[:size] = state["born"]
+            self._repeats = np.bincount(self._keys(np.arange(size))).astype(np.int32)
         if self._owns_frames:
             self.frames.load_state_dict(state["frames"])
