@@ -31,7 +31,7 @@ from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError
 from cfn.nn import compiling, memory_limits, networks
-from cfn.nn.compiling import compiled
+from cfn.nn.compiling import compiled, unpadded
 from cfn.nn.device import Measured, fetch, number, send
 from cfn.nn.network_input import NetworkInput, Normalize
 from cfn.nn.optim import RMSProp, descend
@@ -139,7 +139,7 @@ class CoinFlipBonus(Bonus):
         self._parameters = list(self._net.parameters())
         self._optimizer = RMSProp(self._parameters, lr)
         self._step: Callable[..., tuple[Tensor, Tensor]] = self._learn
-        self._padded: Callable[[Array], Array] = _unpadded
+        self._padded: Callable[[Array], Array] = unpadded
         self._rng = seeding.generator(seed, "coins")
         self._begun = False  # whether learning has begun; the replay buffer may be empty after loading without memory
         store, owned = shared_or_own(frames, shape, dtype)
@@ -304,10 +304,6 @@ class CoinFlipBonus(Bonus):
         for rows in computed:
             features[new] = rows
         return torch.from_numpy(output + self._prior.normalized(features))
-
-
-def _unpadded(array: Array) -> Array:
-    return array
 
 
 def _root_mean_square(output: Tensor) -> Array:

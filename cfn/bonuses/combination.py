@@ -39,6 +39,11 @@ class Combination(Bonus):
         """Trained networks of all parts."""
         return tuple(net for part in self._parts.values() for net in part.networks)
 
+    def compile(self) -> None:
+        """Compile the updates of all parts."""
+        for part in self._parts.values():
+            part.compile()
+
     def update(self) -> Measured:
         """Update each part at its own `update_period`; metrics of several parts have the part's name as a prefix."""
         self._updates += 1

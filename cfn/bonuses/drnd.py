@@ -15,7 +15,9 @@ published code redraws for each minibatch of a rollout); both terms are averages
 code); the bonus is divided by its own running standard deviation, not by that of its discounted sum.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import gymnasium as gym
@@ -32,8 +34,10 @@ from cfn.bonuses.visits import Visits
 from cfn.bonuses.whitening import as_floats, whitened
 from cfn.checkpoints.stateful import load_optimizer, load_parts, save_parts
 from cfn.errors import BadValueError
-from cfn.nn import memory_limits, networks
-from cfn.nn.device import Measured, number, send
+from cfn.nn import compiling, memory_limits, networks
+from cfn.nn.compiling import unpadded
+from cfn.nn.device import Measured, number
+from cfn.nn.optim import Adam, descend
 from cfn.nn.prefetch import Prefetcher
 from cfn.nn.running_stats import RunningStats
 from cfn.replay.coins import CoinBatch, CoinReplay
@@ -97,13 +101,17 @@ class DRNDBonus(Bonus):
         self.full_bytes = memory_limits.require_buffer(capacity, entry, FrameStore.bytes_of(shape, dtype), steps)
         self.scale, self.update_period = scale, update_period
         self._alpha, self._statistic = alpha, STATISTICS[statistic]
+        self._observation_size = math.prod(shape)
         self._batch_size, self._min_size, self._device = batch_size, max(min_size, 1), torch.device(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             made = [target_network(observation_space, outputs) for _ in range(targets)]
             self._targets = nn.ModuleList(map(networks.orthogonal, made)).to(self._device)
             self._predictor = networks.orthogonal(predictor_network(observation_space, outputs)).to(self._device)
-        self._optimizer = torch.optim.Adam(self._predictor.parameters(), lr, fused=True)
+        self._parameters = list(self._predictor.parameters())
+        self._optimizer = Adam(self._parameters, lr)
+        self._step: Callable[[Tensor, Tensor, Tensor], Tensor] = self._learn
+        self._padded: Callable[[Array], Array] = unpadded
         self._rng = seeding.generator(seed, "targets")
         store, owned = shared_or_own(frames, shape, dtype)
         # A visit stores its target as coins, all tails but the target's: their mean tells how often each was drawn.
@@ -121,7 +129,7 @@ class DRNDBonus(Bonus):
         observations = self._check(observations)
         self._input_stats.update(as_floats(observations))
         with torch.inference_mode():
-            prediction, targets = self._outputs(observations)
+            prediction, targets = self._outputs_of(observations)
             distance = (prediction - targets.mean(dim=0)).square().mean(dim=1)
             mixed = self._alpha * distance + (1 - self._alpha) * self._statistic(prediction, targets)
         bonuses: Array = mixed.cpu().numpy().astype(np.float64)
@@ -135,7 +143,7 @@ class DRNDBonus(Bonus):
     @torch.inference_mode()
     def novelty(self, observations: Array, states: Sequence[State] | None = None) -> Array:
         """Return the pooled statistic, which estimates 1 / sqrt(N(s))."""
-        estimates: Array = pooled(*self._outputs(self._check(observations))).cpu().numpy().astype(np.float64)
+        estimates: Array = pooled(*self._outputs_of(self._check(observations))).cpu().numpy().astype(np.float64)
         return estimates
 
     def update(self) -> Measured:
@@ -143,18 +151,32 @@ class DRNDBonus(Bonus):
         if len(self._replay) < self._min_size:
             return {}
         batch = self._batches.take()
-        frequencies, repeats = (
-            send(torch.from_numpy(a.astype(np.float32)), self._device)
-            for a in ((batch.mean_flips + 1) / 2, batch.repeats)
-        )
-        prediction, targets = self._outputs(batch.frames)
-        drawn = torch.einsum("bn,nbo->bo", frequencies, targets)  # mean over equal frames, as for coins
-        loss = (repeats * (prediction - drawn).square().mean(dim=1)).sum() / self._batch_size
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self._optimizer.step()
+        inputs, frequencies = whitened(batch.frames, self._input_stats), (batch.mean_flips + 1) / 2
+        arrays = (inputs, frequencies.astype(np.float32), batch.repeats.astype(np.float32))
+        self._optimizer.prepare()
+        loss = self._step(*(networks.send_array(self._padded(array), self._device) for array in arrays))
         self._batches.prepare()
         return {"bonus/loss": number(loss)}
+
+    def compile(self) -> None:
+        """Compile the update, for a few sizes to which the distinct frames of a batch are padded, where this pays."""
+        if compiling.padding_pays("DRND's update", self._batch_size * self._observation_size, self._device):
+            self._padded = partial(compiling.padded, maximum=self._batch_size)
+            self._step = compiling.compiled(self._learn, "DRND's update", self._device, self._optimizer)
+
+    def _learn(self, inputs: Tensor, frequencies: Tensor, repeats: Tensor) -> Tensor:
+        """Take one gradient step, and return the loss.
+
+        Args:
+            inputs: Normalised distinct observations of the batch.
+            frequencies: How often each target was drawn at the visits to each of them, as a share.
+            repeats: Number of entries of each; padding has none.
+        """
+        prediction, targets = self._outputs(inputs)
+        drawn = torch.einsum("bn,nbo->bo", frequencies, targets)  # mean over equal frames, as for coins
+        loss = (repeats * (prediction - drawn).square().mean(dim=1)).sum() / self._batch_size
+        descend(self._optimizer, (loss, self._parameters))
+        return loss.detach()
 
     def _draw(self) -> CoinBatch:
         return self._replay.sample(self._batch_size, self._rng)
@@ -180,12 +202,15 @@ class DRNDBonus(Bonus):
         if "memory" in state:
             load_parts(self, MEMORIES, state["memory"])
 
-    def _outputs(self, observations: Array) -> tuple[Tensor, Tensor]:
+    def _outputs_of(self, observations: Array) -> tuple[Tensor, Tensor]:
+        return self._outputs(networks.send_array(whitened(observations, self._input_stats), self._device))
+
+    def _outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the prediction (row, output) and the outputs of the targets (target, row, output)."""
-        inputs = networks.to_tensor(whitened(observations, self._input_stats), self._device)
+        tensor = networks.to_input(inputs)
         with torch.no_grad():
-            targets = torch.stack([target(inputs) for target in self._targets])
-        return self._predictor(inputs), targets
+            targets = torch.stack([target(tensor) for target in self._targets])
+        return self._predictor(tensor), targets
 
 
 def ratio(prediction: Tensor, targets: Tensor) -> Tensor:

@@ -23,11 +23,12 @@ from torch import Tensor, nn
 from cfn.bonuses.episodic_counts import require_rows
 from cfn.bonuses.inverse_covariance import InverseCovariance
 from cfn.bonuses.inverse_dynamics import InverseDynamics
-from cfn.bonuses.transition_bonus import TransitionBonus
+from cfn.bonuses.transition_bonus import MAX_GRADIENT, TransitionBonus
 from cfn.bonuses.visits import Visits
+from cfn.nn import networks
+from cfn.nn.optim import Adam
 from cfn.nn.running_stats import RunningStats
 from cfn.replay.frames import FrameStore
-from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, State
 
 
@@ -53,6 +54,7 @@ class E3BBonus(TransitionBonus):
     """
 
     kind: ClassVar[Literal["episode"]] = "episode"
+    _max_norm: ClassVar[float | None] = MAX_GRADIENT
 
     def __init__(
         self,
@@ -79,8 +81,8 @@ class E3BBonus(TransitionBonus):
             torch.manual_seed(seed)
             self._model = InverseDynamics(observation_space, self._actions.size).to(self._device)
         self._frozen = nn.ModuleList(copy.deepcopy(self._model.features) for _ in range(num_envs))
-        self._clipped = list(self._model.parameters())
-        self._optimizer = torch.optim.Adam(self._clipped, lr, fused=True)
+        self._parameters = list(self._model.parameters())
+        self._optimizer = Adam(self._parameters, lr)
         self._covariance = InverseCovariance(num_envs, self._model.size, ridge)
         self._ridge, self._stats = ridge, RunningStats()
 
@@ -111,10 +113,10 @@ class E3BBonus(TransitionBonus):
         norms: Array = (features.double().square().sum(dim=1) / self._ridge).cpu().numpy()
         return norms
 
-    def _loss(self, batch: TransitionBatch) -> Tensor:
+    def _loss(self, states: Tensor, actions: Tensor, discounts: Tensor, next_states: Tensor) -> Tensor:
         """Return the loss of the predicted actions."""
-        _, _, outputs = self._model(self._inputs(batch.states), self._inputs(batch.next_states))
-        return self._actions.loss(outputs, self._sent(batch.actions))
+        _, _, outputs = self._model(networks.to_input(states), networks.to_input(next_states))
+        return self._actions.loss(outputs, actions)
 
     def state_dict(self) -> dict[str, Any]:
         return {

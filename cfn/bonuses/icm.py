@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from cfn.bonuses.inverse_dynamics import InverseDynamics, head
-from cfn.bonuses.transition_bonus import TransitionBonus
+from cfn.bonuses.transition_bonus import MAX_GRADIENT, TransitionBonus
 from cfn.bonuses.visits import Visits
+from cfn.nn import networks
+from cfn.nn.optim import Adam
 from cfn.replay.content_index import Digest, content_digest
 from cfn.replay.frames import FrameStore
-from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
 MAX_REMEMBERED = 100_000
@@ -48,6 +49,7 @@ class ICMBonus(TransitionBonus):
     """
 
     kind: ClassVar[Literal["transition"]] = "transition"
+    _max_norm: ClassVar[float | None] = MAX_GRADIENT
 
     def __init__(
         self,
@@ -74,8 +76,8 @@ class ICMBonus(TransitionBonus):
             self._inverse = InverseDynamics(observation_space, self._actions.size).to(self._device)
             size = self._inverse.size
             self._forward = head(size + self._actions.size, size).to(self._device)
-        self._clipped = [*self._inverse.parameters(), *self._forward.parameters()]
-        self._optimizer = torch.optim.Adam(self._clipped, lr, fused=True)
+        self._parameters = [*self._inverse.parameters(), *self._forward.parameters()]
+        self._optimizer = Adam(self._parameters, lr)
         self._latest: dict[Digest, float] = {}
 
     @property
@@ -88,7 +90,7 @@ class ICMBonus(TransitionBonus):
         observations = self._check(observations)
         numbers, after = self._remember(observations, visits)
         with torch.inference_mode():
-            errors, _ = self._errors(observations, numbers, after)
+            errors, _ = self._errors(*map(self._sent, (observations, numbers, after)))
         values: Array = errors.cpu().numpy().astype(np.float64)
         for observation, value in zip(observations, values.tolist(), strict=True):
             digest = content_digest(observation.tobytes())
@@ -103,10 +105,10 @@ class ICMBonus(TransitionBonus):
         checked = self._check(observations)
         return np.array([self._latest.get(content_digest(one.tobytes()), 0.0) for one in checked])
 
-    def _loss(self, batch: TransitionBatch) -> Tensor:
+    def _loss(self, states: Tensor, actions: Tensor, discounts: Tensor, next_states: Tensor) -> Tensor:
         """Return the weighted inverse and forward loss."""
-        errors, outputs = self._errors(batch.states, batch.actions, batch.next_states)
-        inverse = self._actions.loss(outputs, self._sent(batch.actions))
+        errors, outputs = self._errors(states, actions, next_states)
+        inverse = self._actions.loss(outputs, actions)
         return (1 - self._forward_weight) * inverse + self._forward_weight * errors.mean()
 
     def state_dict(self) -> dict[str, Any]:
@@ -125,10 +127,10 @@ class ICMBonus(TransitionBonus):
         pairs = zip(state["digests"].tolist(), state["errors"].tolist(), strict=True)
         self._latest = {(low, high): error for (low, high), error in pairs}
 
-    def _errors(self, observations: Array, numbers: Array, after: Array) -> tuple[Tensor, Tensor]:
+    def _errors(self, states: Tensor, numbers: Tensor, next_states: Tensor) -> tuple[Tensor, Tensor]:
         """Return half the squared error of the forward model, and the predicted actions."""
-        phi, phi_after, outputs = self._inverse(self._inputs(observations), self._inputs(after))
-        actions = self._actions.encoded(self._sent(numbers))
+        phi, phi_after, outputs = self._inverse(networks.to_input(states), networks.to_input(next_states))
+        actions = self._actions.encoded(numbers)
         if self._detach:
             phi, phi_after = phi.detach(), phi_after.detach()
         predicted = self._forward(torch.cat([phi, actions], dim=1))

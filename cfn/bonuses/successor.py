@@ -27,13 +27,13 @@ from cfn.bonuses.transition_bonus import TransitionBonus
 from cfn.bonuses.visits import Visits
 from cfn.nn import networks
 from cfn.nn.device import Measured
+from cfn.nn.optim import CentredRMSProp
 from cfn.replay.frames import FrameStore
-from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
 SMALLEST_NORM = 1e-3
 """Norms of psi below this are raised to it, so that an untrained network does not pay without bound."""
-RMSPROP = {"alpha": 0.95, "eps": 9.8e-6, "centered": True}
+DECAY, EPSILON = 0.95, 9.8e-6
 """Published settings of RMSProp."""
 
 
@@ -122,7 +122,8 @@ class SuccessorBonus(TransitionBonus):
             torch.manual_seed(seed)
             self._net = SuccessorNetwork(observation_space, self._actions.size, features).to(self._device)
         self._target = copy.deepcopy(self._net).requires_grad_(False)
-        self._optimizer = torch.optim.RMSprop(self._net.parameters(), lr, **RMSPROP)  # type: ignore[arg-type]
+        self._parameters = list(self._net.parameters())
+        self._optimizer = CentredRMSProp(self._parameters, lr, DECAY, EPSILON)
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
@@ -151,14 +152,14 @@ class SuccessorBonus(TransitionBonus):
                 self._target.load_state_dict(self._net.state_dict())
         return metrics
 
-    def _loss(self, batch: TransitionBatch) -> Tensor:
+    def _loss(self, states: Tensor, actions: Tensor, discounts: Tensor, next_states: Tensor) -> Tensor:
         """Return the loss of the successor representation and of the prediction of next observations."""
-        before, after = self._inputs(batch.states), self._inputs(batch.next_states)
+        before, after = networks.to_input(states), networks.to_input(next_states)
         with torch.no_grad():
             (phi_target, _), (_, psi_after) = self._target(before), self._target(after)
-            wanted = successor_target(phi_target, psi_after, self._gamma * self._sent(batch.discounts))
+            wanted = successor_target(phi_target, psi_after, self._gamma * discounts)
         phi, psi = self._net(before)
-        predicted = self._net.next_observation(phi, self._actions.encoded(self._sent(batch.actions)))
+        predicted = self._net.next_observation(phi, self._actions.encoded(actions))
         successor = (psi - wanted).square().sum(dim=1).mean() / 2
         loss: Tensor = successor + (predicted - _to_predict(after)).square().mean()
         return loss

@@ -1,12 +1,12 @@
 """Base class of bonuses that train networks on transitions from a replay buffer."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.inputs import ObservationCheck
@@ -15,9 +15,10 @@ from cfn.bonuses.transition_memory import TransitionMemory
 from cfn.bonuses.visits import Visits
 from cfn.checkpoints.stateful import load_optimizer
 from cfn.nn import networks
-from cfn.nn.device import Measured, number, send
+from cfn.nn.compiling import compiled
+from cfn.nn.device import Measured, number
+from cfn.nn.optim import Optimizer, descend
 from cfn.replay.frames import FrameStore
-from cfn.replay.transitions import TransitionBatch
 from cfn.types import Array
 
 MAX_GRADIENT = 40.0
@@ -27,7 +28,7 @@ MAX_GRADIENT = 40.0
 class TransitionBonus(Bonus):
     """Stores transitions in a replay buffer, and takes gradient steps on the loss of sampled batches.
 
-    A subclass sets `_optimizer`, and the parameters whose gradient is clipped, in its constructor.
+    A subclass sets `_parameters` and their `_optimizer` in its constructor.
 
     Args:
         name: Name of the bonus, for messages.
@@ -42,8 +43,9 @@ class TransitionBonus(Bonus):
         min_size: Transitions before learning begins.
     """
 
-    _optimizer: torch.optim.Optimizer
-    _clipped: Sequence[nn.Parameter] = ()
+    _optimizer: Optimizer
+    _parameters: list[Tensor]
+    _max_norm: ClassVar[float | None] = None  # to which gradients are clipped
 
     def __init__(
         self,
@@ -65,23 +67,32 @@ class TransitionBonus(Bonus):
             observation_space, example, seed, self._device, frames, steps, capacity, batch_size, min_size
         )
         self.full_bytes = self._memory.full_bytes
+        self._step: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = self._learn
 
     @abstractmethod
-    def _loss(self, batch: TransitionBatch) -> Tensor:
-        """Return the loss of a batch."""
+    def _loss(self, states: Tensor, actions: Tensor, discounts: Tensor, next_states: Tensor) -> Tensor:
+        """Return the loss of a batch: observations and actions as they are stored, and discounts (0 at terminal s')."""
 
     def update(self) -> Measured:
         """Take one gradient step."""
         if not self._memory.ready:
             return {}
-        loss = self._loss(self._memory.take())
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        if self._clipped:
-            nn.utils.clip_grad_norm_(self._clipped, MAX_GRADIENT)
-        self._optimizer.step()
+        batch = self._memory.take()
+        arrays = (batch.states, batch.actions, batch.discounts, batch.next_states)
+        self._optimizer.prepare()
+        loss = self._step(*map(self._sent, arrays))
         self._memory.prepare()
         return {"bonus/loss": number(loss)}
+
+    def compile(self) -> None:
+        """Compile the update."""
+        self._step = compiled(self._learn, f"the update of {self._name}", self._device, self._optimizer)
+
+    def _learn(self, states: Tensor, actions: Tensor, discounts: Tensor, next_states: Tensor) -> Tensor:
+        """Take one gradient step, and return the loss."""
+        loss = self._loss(states, actions, discounts, next_states)
+        descend(self._optimizer, (loss, self._parameters), max_norm=self._max_norm)
+        return loss.detach()
 
     def state_dict(self) -> dict[str, Any]:
         return {"optimizer": self._optimizer.state_dict(), "memory": self._memory.state_dict()}
@@ -103,4 +114,4 @@ class TransitionBonus(Bonus):
         return networks.to_tensor(observations, self._device)
 
     def _sent(self, array: Array) -> Tensor:
-        return send(torch.from_numpy(array), self._device)
+        return networks.send_array(array, self._device)

@@ -99,6 +99,11 @@ def padded(array: Array, maximum: int) -> Array:
     return np.concatenate([array, np.zeros((rows, *array.shape[1:]), array.dtype)])
 
 
+def unpadded(array: Array) -> Array:
+    """Return the rows as they are: what updates that are not compiled use in place of `padded`."""
+    return array
+
+
 def padded_size(size: int, maximum: int) -> int:
     """Return the size to which a batch of varying size is padded.
 

@@ -150,12 +150,49 @@ class RMSProp(Optimizer):
         torch._foreach_sub_(parameters, steps)
 
 
-def descend(optimizer: Optimizer, *losses: tuple[Tensor, Sequence[Tensor]]) -> None:
+class CentredRMSProp(Optimizer):
+    """Centred RMSProp, with the states and the numbers of `torch.optim.RMSprop`: epsilon outside the root, first v = 0.
+
+    v = decay v + (1 - decay) g^2;  u = decay u + (1 - decay) g;  parameter -= lr g / (sqrt(v - u^2) + epsilon).
+
+    Args:
+        parameters: Parameters to optimise.
+        lr: Learning rate.
+        decay: Decay of the means.
+        epsilon: Constant outside the root.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, decay: float, epsilon: float) -> None:
+        super().__init__(parameters, {"lr": lr, "alpha": decay, "eps": epsilon})
+
+    def initial_state(self, parameter: Tensor) -> dict[str, Tensor]:
+        """Return means of 0; the number of steps is that of PyTorch's states, and not used."""
+        step = torch.zeros((), dtype=torch.float32)
+        return {"step": step, "square_avg": torch.zeros_like(parameter), "grad_avg": torch.zeros_like(parameter)}
+
+    @torch.no_grad()
+    def apply(self, parameters: list[Tensor], gradients: list[Tensor]) -> None:
+        """Take one step."""
+        if not parameters:
+            return
+        (group,) = self.param_groups
+        squares, means = ([self.state[p][name] for p in parameters] for name in ("square_avg", "grad_avg"))
+        torch._foreach_mul_(squares, group["alpha"])
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - group["alpha"])
+        torch._foreach_lerp_(means, gradients, 1 - group["alpha"])
+        roots = torch._foreach_addcmul(squares, means, means, -1.0)
+        torch._foreach_sqrt_(roots)
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_addcdiv_(parameters, gradients, roots, -group["lr"])
+
+
+def descend(optimizer: Optimizer, *losses: tuple[Tensor, Sequence[Tensor]], max_norm: float | None = None) -> None:
     """Take one optimisation step, in which each loss trains its own parameters only.
 
     Args:
         optimizer: Optimiser of all the parameters.
         *losses: Losses, each with the parameters that it trains.
+        max_norm: Norm to which the gradient of all parameters together is clipped; None: it is not clipped.
     """
     parameters = [parameter for _, trained in losses for parameter in trained]
     if torch.compiler.is_compiling():
@@ -166,4 +203,13 @@ def descend(optimizer: Optimizer, *losses: tuple[Tensor, Sequence[Tensor]]) -> N
         for loss, trained in losses:
             loss.backward(inputs=list(trained))  # type: ignore[no-untyped-call]
         gradients = [cast("Tensor", parameter.grad) for parameter in parameters]
+    if max_norm is not None:
+        clip_gradients(gradients, max_norm)
     optimizer.apply(parameters, gradients)
+
+
+@torch.no_grad()
+def clip_gradients(gradients: list[Tensor], max_norm: float) -> None:
+    """Scale gradients in place, so that their norm is at most `max_norm`; the numbers are PyTorch's."""
+    norm = torch.stack(list(torch._foreach_norm(gradients))).norm()
+    torch._foreach_mul_(gradients, (max_norm / (norm + 1e-6)).clamp(max=1.0))

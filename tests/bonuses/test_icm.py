@@ -22,7 +22,7 @@ def test_the_reward_is_the_scaled_error_and_novelty_that_of_the_latest_visit():
     observations, visits = next(walk(VECTORS, 1))
     assert bonus.novelty(observations).tolist() == [0, 0], "nothing is known before a visit"
     rewards = bonus.observe(observations, visits)
-    expected, _ = bonus._errors(observations, visits.actions, visits.next_observations)
+    expected, _ = bonus._errors(*map(bonus._sent, (observations, visits.actions, visits.next_observations)))
     assert rewards == pytest.approx(0.5 * expected.detach().numpy())
     assert 0.5 * bonus.novelty(observations) == pytest.approx(rewards)
 
@@ -48,7 +48,7 @@ def test_what_is_predictable_becomes_boring_and_noise_does_not():
 def test_the_forward_loss_trains_the_features_only_if_published(detach):
     bonus = ICMBonus(IMAGES, ACTIONS, detach=detach, **SMALL)
     observations, visits = next(walk(IMAGES, 1))
-    errors, _ = bonus._errors(observations, visits.actions, visits.next_observations)
+    errors, _ = bonus._errors(*map(bonus._sent, (observations, visits.actions, visits.next_observations)))
     errors.sum().backward()
     assert (next(bonus._inverse.features.parameters()).grad is None) == detach
 

@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from cfn.nn.optim import Adam, RMSProp, descend
+from cfn.nn.optim import Adam, CentredRMSProp, RMSProp, clip_gradients, descend
 
 
 def test_steps_equal_those_computed_by_hand():
@@ -82,6 +82,35 @@ def test_adam_is_pytorchs_adam_compiled_or_not():
     for a, b, c in zip(theirs, ours, plain, strict=True):
         assert torch.allclose(a, b, atol=1e-7)
         assert torch.allclose(a, c, atol=1e-6)
+
+
+def test_centred_rmsprop_is_pytorchs():
+    rng = torch.Generator().manual_seed(0)
+    start = [torch.randn(3, 4, generator=rng), torch.randn(5, generator=rng)]
+    theirs, ours = ([torch.nn.Parameter(p.clone()) for p in start] for _ in range(2))
+    optimizers = torch.optim.RMSprop(theirs, 0.01, 0.95, 1e-5, centered=True), CentredRMSProp(ours, 0.01, 0.95, 1e-5)
+    for step in range(30):
+        gradients = [torch.randn(p.shape, generator=rng) for p in start]
+        for parameters, optimizer in zip((theirs, ours), optimizers, strict=True):
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.clone()
+            optimizer.step()
+        if step == 10:  # states of one are those of the other
+            optimizers[1].load_state_dict(copy.deepcopy(optimizers[0].state_dict()))
+    for a, b in zip(theirs, ours, strict=True):
+        assert torch.allclose(a, b, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [0.1, 100.0])
+def test_gradients_are_clipped_as_by_pytorch(size):
+    parameters = [torch.nn.Parameter(torch.zeros(3, 4)), torch.nn.Parameter(torch.zeros(5))]
+    for parameter in parameters:
+        parameter.grad = size * torch.randn(parameter.shape)
+    ours = [parameter.grad.clone() for parameter in parameters]
+    torch.nn.utils.clip_grad_norm_(parameters, 2.0)
+    clip_gradients(ours, 2.0)
+    for parameter, gradient in zip(parameters, ours, strict=True):
+        assert torch.equal(parameter.grad, gradient)
 
 
 def test_each_loss_trains_its_own_parameters_and_layouts_may_differ():
