@@ -52,13 +52,28 @@ def test_it_needs_neither_hydra_nor_wandb_nor_mujoco():
 
 @pytest.mark.parametrize("name", bonus_names())
 def test_every_bonus_can_be_made(name):
-    keys = SMALL if name == "cfn" else {}
+    keys = SMALL if name.startswith("cfn") else {}
     bonus = make_bonus(name, IMAGES, gym.spaces.Discrete(2), **keys)
     assert isinstance(bonus, Bonus)
 
 
 def test_keys_reach_the_bonus():
     assert make_bonus("rnd", VECTORS, scale=0.5).scale == 0.5
+
+
+def test_a_bonus_that_extends_another_has_the_values_of_its_file():
+    points, answers = np.ones((6, 3), np.float32), []
+    for name, keys in (
+        ("cfn_tuned", {}),
+        ("cfn", {"lr": 0.001, "flips": "balanced"}),
+        ("cfn", {}),
+        ("cfn_tuned", {"lr": 0.0001, "flips": "rademacher"}),  # keys go before the file
+    ):
+        bonus = make_bonus(name, VECTORS, min_size=6, **keys)
+        bonus.observe(points)
+        bonus.update()
+        answers.append(bonus.novelty(points)[0])
+    assert answers[0] == answers[1] != answers[2] == answers[3]
 
 
 def test_the_seed_decides():
@@ -71,7 +86,7 @@ def test_the_seed_decides():
 @pytest.mark.parametrize(
     ("name", "space", "keys", "message"),
     [
-        ("nosuch", VECTORS, {}, r"there is no bonus 'nosuch': the bonuses are cfn, count, "),
+        ("nosuch", VECTORS, {}, r"there is no bonus 'nosuch': the bonuses are cfn, cfn_tuned, count, "),
         ("cfn", VECTORS, {"sclae": 1}, r"bonus\.sclae is not a key \(did you mean bonus\.scale\?\)"),
         ("cfn", VECTORS, {"scale": -1}, r"bonus\.scale=-1: should be greater than or equal to 0"),
         ("cfn", VECTORS, {"capacity": 1}, r"bonus\.capacity: 1 states cannot fill a batch"),

@@ -18,6 +18,7 @@ from cfn.runs.record import Record, without_tex
 
 BONUS_NAMES = {
     "cfn": "CFN",
+    "cfn_tuned": "tuned CFN",
     "pixelcnn": "PixelCNN",
     "rnd": "RND",
     "count": "true counts",

@@ -62,6 +62,10 @@ def _with_target(name: str, keys: dict[str, Any]) -> dict[str, Any]:
     if name not in (names := bonus_names()):
         raise BadInputError(f"there is no bonus {name!r}: the bonuses are {', '.join(names)}")
     values = yaml.safe_load((schema.CONF / "bonus" / f"{name}.yaml").read_text(encoding="utf-8"))
+    extended = [entry for entry in values.get("defaults", []) if isinstance(entry, str) and entry != "_self_"]
+    if extended:  # a bonus with other values, such as cfn_tuned, which are all that its file has
+        own = {key: value for key, value in values.items() if key != "defaults"}
+        return _with_target(extended[0], own | keys)
     complete = {"_target_": values["_target_"], **keys}
     for entry in values.get("defaults", []):
         for path, option in entry.items() if isinstance(entry, dict) else ():
