@@ -94,6 +94,7 @@ class Candidate:
             place = self.visits % EPISODE
             context = Visits(
                 states=[(int(state),)],
+                next_states=[(int(after),)],
                 actions=np.array([(after - state) % ACTIONS]),
                 next_observations=next_observation,
                 begins=np.array([place == 0]),

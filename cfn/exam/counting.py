@@ -1,11 +1,13 @@
 """Questions on counts: errors, the decay law, unseen states, noise, and the scale of the bonus."""
 
+import math
+
 import numpy as np
 
 from cfn.errors import UsageError
 from cfn.exam import measures, streams
 from cfn.exam.base import Answer, Examiner
-from cfn.exam.candidate import Candidate
+from cfn.exam.candidate import Candidate, FaultError
 from cfn.types import Array
 
 MIN_SPEARMAN, MAX_MSE = 0.9, 0.01
@@ -38,7 +40,9 @@ def counts(examiner: Examiner) -> Answer:
             candidate = examiner.walker if stream is None else examiner.trained(stream)
             states, visits = candidate.stream.counts()
             bonus = candidate.ask(states)
-        except UsageError as error:
+        except FaultError:  # the bonus fails the question, as it would fail any other
+            raise
+        except UsageError as error:  # observations that the bonus does not accept
             notes.append(f"{name}: {error}")
             continue
         measured = measures.errors(bonus, visits)
@@ -70,7 +74,7 @@ def noise(examiner: Examiner) -> Answer:
     numbers: dict[str, float | None] = {
         "exponent": exponent,
         "spearman": measures.errors(bonus, visits)["spearman"],
-        "share": examiner.noise,
+        "share": streams.rows_of_noise(examiner.noise) / streams.GRID,
     }
     return Answer(numbers, exponent >= MIN_NOISY_EXPONENT, points(visits, bonus))
 
@@ -80,7 +84,11 @@ def _visited_by_powers(examiner: Examiner, name: str, most: int, noise: float) -
     powers = [2**k for k in range(most.bit_length()) if 2**k < most] + [most]
     visits = np.repeat(powers, STATES_PER_COUNT)
     rng = examiner.rng(name)
-    places = rng.permutation(streams.cells_without_noise(noise))[: len(visits)]
+    free_rows, needed_rows = streams.GRID - streams.rows_of_noise(noise), math.ceil(len(visits) / streams.GRID)
+    if free_rows < needed_rows:
+        most_noise = math.floor(100 * (1 - needed_rows / streams.GRID)) / 100
+        raise UsageError(f"noise={noise}: the image has no room for {len(visits)} states; choose at most {most_noise}")
+    places = rng.permutation(streams.GRID * free_rows)[: len(visits)]
     plain = streams.cells(name, streams.repeated(visits.tolist(), range(len(visits)), rng), noise)
     stream = streams.Stream(name, plain.space, lambda state, r: plain.look(int(places[state]), r), plain.visits)
     candidate = examiner.trained(stream)

@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 
 from cfn import seeding
+from cfn.errors import UsageError
 from cfn.exam import measures, streams
 from cfn.exam.base import Answer, Examiner
 from cfn.exam.candidate import Candidate
@@ -65,13 +66,18 @@ def speed(examiner: Examiner) -> Answer:
 def memory(examiner: Examiner) -> Answer:
     """Measure how much the bonus of often visited states grows while only other states are visited."""
     curve = _kept(examiner, examiner.candidate(streams.cells("memory", [])))
-    small = None
+    small, notes = None, []
     if examiner.make.has("capacity"):
-        small = _kept(examiner, examiner.candidate(streams.cells("memory", []), capacity=examiner.sizes.capacity))
+        try:
+            candidate = examiner.candidate(streams.cells("memory", []), capacity=examiner.sizes.capacity)
+        except UsageError as error:  # such as batches that are larger than the small buffer
+            notes.append(f"small buffer: {error}")
+        else:
+            small = _kept(examiner, candidate)
     drift = _drift(curve)
     numbers = {"drift": drift, "drift_small": None if small is None else _drift(small), "bonus": curve[-1]}
     data = {"curve": curve, "small": small or [], "truth": examiner.sizes.often**-0.5}
-    return Answer(numbers, drift is not None and drift <= MAX_DRIFT, data)
+    return Answer(numbers, drift is not None and drift <= MAX_DRIFT, data, notes)
 
 
 def _kept(examiner: Examiner, candidate: Candidate) -> list[float]:

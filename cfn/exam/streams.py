@@ -101,11 +101,11 @@ def cells(name: str, visits: Sequence[int], noise: float = 0.0) -> Stream:
     Args:
         name: Name in reports.
         visits: Visited cells, in order.
-        noise: Fraction of the image, at its bottom, whose pixels are random at every visit ("noisy TV"). The
-            `cells_without_noise` cells above it can be states.
+        noise: Fraction of the image, at its bottom, whose pixels are random at every visit ("noisy TV"), rounded to
+            rows of cells. The cells above it can be states.
     """
     side = PIXELS // GRID
-    noisy_rows = round(noise * GRID) * side
+    noisy_rows = rows_of_noise(noise) * side
 
     def look(state: int, rng: np.random.Generator) -> Array:
         row, column = divmod(state, GRID)
@@ -118,9 +118,9 @@ def cells(name: str, visits: Sequence[int], noise: float = 0.0) -> Stream:
     return Stream(name, gym.spaces.Box(0, 255, (PIXELS, PIXELS), np.uint8), look, visits)
 
 
-def cells_without_noise(noise: float) -> int:
-    """Return the number of cells of a gridworld image above its noise."""
-    return GRID * (GRID - round(noise * GRID))
+def rows_of_noise(noise: float) -> int:
+    """Return the number of rows of cells that a fraction of the image covers, at least one if there is noise."""
+    return max(round(noise * GRID), 1) if noise > 0 else 0
 
 
 def repeated(counts: Sequence[int], states: Sequence[int], rng: np.random.Generator) -> list[int]:

@@ -3,9 +3,11 @@
 import pytest
 from examinees import Blind, Broken, Tabular
 
+from cfn.bonuses.coin_flip import CoinFlipBonus
 from cfn.bonuses.counts import CountBonus
 from cfn.bonuses.elliptical import EllipticalBonus
 from cfn.bonuses.none import NoBonus
+from cfn.bonuses.noveld import NovelDBonus
 from cfn.bonuses.pixelcnn import PixelCNNBonus
 from cfn.errors import UsageError
 from cfn.exam.base import Examiner
@@ -59,6 +61,16 @@ def test_a_bonus_that_decays_too_fast_is_caught_by_the_decay_law():
     assert {"decay", "counts", "scale", "speed"} == failed, "it orders, separates and remembers"
 
 
+def test_memory_is_asked_of_a_bonus_whose_batch_does_not_fit_the_small_buffer():
+    (result,) = examined(CoinFlipBonus, ["memory"], batch_size=200, min_size=100, capacity=500).values()
+    assert "error" not in result
+    assert result["numbers"]["drift"] >= 1
+    assert result["numbers"]["drift_small"] is None
+    assert result["notes"] == [
+        "small buffer: bonus.capacity: 150 states cannot fill a batch of batch_size=200: choose more"
+    ]
+
+
 def test_a_bonus_that_forgets_is_caught_by_memory():
     results = examined(Tabular, window=250)
     assert results["memory"]["numbers"]["drift"] > 2
@@ -89,6 +101,28 @@ def test_a_broken_bonus_fails_with_a_sentence(fault, sentence):
         assert "\n" not in results[name]["error"]
     assert sentence in results["decay"]["error"] or fault == "nan"
     assert "NaN" in results["decay"]["error"] or fault != "nan"
+
+
+def test_a_bonus_that_is_broken_on_some_streams_fails_the_counts():
+    results = examined(Broken, ["counts"], fault="nan on vectors")
+    assert results["counts"]["passed"] is False
+    assert results["counts"]["error"].endswith("returns NaN or infinity")
+
+
+def test_a_bonus_of_next_states_can_be_examined():
+    results = examined(NovelDBonus, ["decay"], novelty=Component("bonus.novelty", "count", CountBonus, {}))
+    assert results["decay"]["passed"] is True
+
+
+@pytest.mark.parametrize(("noise", "share"), [(0.0, 0), (0.01, 1 / 12), (0.1, 1 / 12), (0.25, 3 / 12)])
+def test_noise_covers_rows_of_cells(noise, share):
+    assert examined(CountBonus, ["noise"], noise=noise)["noise"]["numbers"]["share"] == share
+
+
+def test_noise_that_leaves_no_room_for_the_states_is_refused():
+    (result,) = examined(CountBonus, ["noise"], noise=0.97).values()
+    assert result["error"] == "noise=0.97: the image has no room for 12 states; choose at most 0.91"
+    assert examined(CountBonus, ["noise"], noise=0.91)["noise"]["passed"]
 
 
 def test_a_bonus_for_images_is_asked_what_it_can_answer():

@@ -29,7 +29,7 @@ def test_noise_is_new_at_every_visit_and_leaves_the_state_alone():
     clean = streams.PIXELS * 3 // 4
     assert (one[:clean] == two[:clean]).all()
     assert (one[clean:] != two[clean:]).any()
-    last = streams.cells_without_noise(0.25) - 1
+    last = streams.GRID * (streams.GRID - streams.rows_of_noise(0.25)) - 1
     assert stream.look(last, rng)[:clean].any()
     assert not stream.look(last + 1, rng)[:clean].any()
 

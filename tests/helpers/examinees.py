@@ -49,7 +49,7 @@ class Broken(Tabular):
         answers = super().novelty(observations, states)
         if self.fault == "raises":
             raise ZeroDivisionError("by zero")
-        if self.fault == "nan":
+        if self.fault == "nan" or (self.fault == "nan on vectors" and observations.ndim == 2):
             answers[0] = np.nan
         if self.fault == "shape":
             return answers[:, None]
