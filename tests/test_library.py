@@ -61,6 +61,19 @@ def test_keys_reach_the_bonus():
     assert make_bonus("rnd", VECTORS, scale=0.5).scale == 0.5
 
 
+def test_keys_that_the_file_sets_for_a_part_are_kept():
+    bonus = make_bonus("product", IMAGES, **{"global": "count", "episodic": "first_visit"}, normalize=False, scale=1)
+    assert bonus.parts["episodic"].scale == 1
+    part = {"name": "first_visit", "scale": 0.5}
+    assert make_bonus("product", IMAGES, **{"global": "count", "episodic": part}).parts["episodic"].scale == 0.5
+
+
+@pytest.mark.parametrize("part", [None, 3, make_bonus("count", VECTORS)])
+def test_a_part_is_given_by_its_name(part):
+    with pytest.raises(ValueError, match=r"novelty is \w+: give the name of a bonus, or {"):
+        make_bonus("noveld", VECTORS, novelty=part)
+
+
 def test_a_bonus_that_extends_another_has_the_values_of_its_file():
     points, answers = np.ones((6, 3), np.float32), []
     for name, keys in (

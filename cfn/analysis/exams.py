@@ -44,10 +44,10 @@ class Exam(NamedTuple):
 
 
 def read_exams(paths: Iterable[Path]) -> tuple[list[Exam], list[str]]:
-    """Return all exams in and below folders, and sentences on files that cannot be read."""
+    """Return all exams in and below folders, oldest first, and sentences on files that cannot be read."""
     exams, problems = [], []
     for path in paths:
-        files = [path] if path.is_file() else sorted(path.rglob(EXAM_FILE))
+        files = [path] if path.is_file() else sorted(path.rglob(EXAM_FILE), key=_written)
         for file in files:
             try:
                 record = json.loads(file.read_text(encoding="utf-8"))
@@ -59,11 +59,24 @@ def read_exams(paths: Iterable[Path]) -> tuple[list[Exam], list[str]]:
     return exams, problems
 
 
+def _written(path: Path) -> tuple[int, Path]:
+    """Return the time at which a file was written, to sort by, and its path."""
+    return path.stat().st_mtime_ns, path
+
+
 def by_bonus(exams: Sequence[Exam]) -> dict[str, list[Exam]]:
-    """Return the exams of each bonus, the latest one per seed, in the order in which bonuses appear."""
+    """Return the exams of each bonus, one per seed, in the order in which bonuses appear.
+
+    Exams of the same bonus and seed are merged, each question from the latest one. Presets are not mixed: if there are
+    several, they are part of the names.
+    """
+    several = len({exam.preset for exam in exams}) > 1
     groups: dict[str, dict[int, Exam]] = {}
     for exam in exams:
-        groups.setdefault(exam.bonus, {})[exam.seed] = exam
+        name = f"{exam.bonus} preset={exam.preset}" if several else exam.bonus
+        seeds = groups.setdefault(name, {})
+        earlier = seeds[exam.seed].questions if exam.seed in seeds else {}
+        seeds[exam.seed] = exam._replace(bonus=name, questions={**earlier, **exam.questions})
     return {bonus: [seeds[seed] for seed in sorted(seeds)] for bonus, seeds in groups.items()}
 
 
@@ -131,7 +144,7 @@ def _mean(values: Sequence[float] | None) -> str:
 def notes(exams: Sequence[Exam]) -> list[str]:
     """Return the notes of all exams, sentences on parts that could not be asked, each once."""
     found = []
-    for exam in exams:
+    for exam in (exam for taken in by_bonus(exams).values() for exam in taken):
         for question, result in exam.questions.items():
             texts = [result["error"]] if "error" in result else result.get("notes", [])
             found += [f"{exam.bonus}, {question}: {text}" for text in texts]

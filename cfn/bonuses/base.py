@@ -74,4 +74,4 @@ class Bonus(ABC):
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state; its `memory` may be missing, for a bonus that is only asked for its novelty."""
+        """Restore a state; its `memory` may be missing, to compute novelty without learning."""

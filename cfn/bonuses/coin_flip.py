@@ -42,7 +42,7 @@ from cfn.replay.frames import FrameStore, shared_or_own
 from cfn.types import Array, Metrics, NonNegative, NonNegativeFloat, Positive, PositiveFloat, Probability, State
 
 MEMORIES = ("replay", "batches")
-"""Parts that only learning needs: a bonus that is only asked for its novelty is loaded without them."""
+"""Parts that only learning needs. To compute novelty without learning, a bonus is loaded without them."""
 
 
 class CoinFlipBonus(Bonus):
@@ -195,7 +195,8 @@ class CoinFlipBonus(Bonus):
         if not self.counts_actions:
             return _root_mean_square(output)
         if states is not None:
-            return _root_mean_square(self._outputs.select(output, torch.tensor([state[-1] for state in states])))
+            actions = self._outputs.numbers([state[-1] for state in states])
+            return _root_mean_square(self._outputs.select(output, torch.from_numpy(actions)))
         each = [self._outputs.select(output, torch.full((len(output),), a)) for a in range(self._outputs.actions)]
         mean: Array = np.mean([_root_mean_square(output) for output in each], axis=0)
         return mean

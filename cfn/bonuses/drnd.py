@@ -121,7 +121,7 @@ class DRNDBonus(Bonus):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Predictor. The targets are excluded: their outputs must not depend on `compile` and `bf16`."""
+        """Predictor. The targets are excluded: their outputs must not depend on `bf16`."""
         return (self._predictor,)
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:

@@ -88,7 +88,7 @@ class E3BBonus(TransitionBonus):
 
     @property
     def networks(self) -> tuple[nn.Module, ...]:
-        """Inverse-dynamics network. Its frozen copies are excluded: their outputs must not depend on `compile`."""
+        """Inverse-dynamics network. Its frozen copies are excluded: their outputs must not depend on `bf16`."""
         return (self._model,)
 
     def observe(self, observations: Array, visits: Visits | None = None) -> Array:

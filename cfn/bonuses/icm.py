@@ -1,6 +1,6 @@
 """The Intrinsic Curiosity Module (Pathak et al., 2017): the error of a forward model in inverse-dynamics features.
 
-It is no count: transitions that cannot be predicted, such as outcomes of a noisy action, stay novel for ever.
+It does not count: transitions that cannot be predicted, such as outcomes of a noisy action, stay novel for ever.
 
 Departures: the networks learn from uniform samples of a replay buffer instead of the newest rollouts; the weight of
 the forward loss does not depend on the length of a rollout. With `detach` (the default, not published) the forward loss

@@ -40,7 +40,7 @@ class ObservationCheck:
             )
         if array.dtype.kind not in "biuf":
             raise BadInputError(f"observations have the type {array.dtype}, but a bonus takes numbers")
-        with np.errstate(over="ignore"):  # what overflows is infinite, and refused
+        with np.errstate(over="ignore"):  # overflow gives infinity, which is refused
             return _finite(array.astype(self._dtype))
 
     def _shape_problem(self, shape: tuple[int, ...]) -> str:

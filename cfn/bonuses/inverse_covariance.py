@@ -22,7 +22,7 @@ class InverseCovariance:
 
     def clear(self, begins: Array) -> None:
         """Reset the matrices of environments in which a new episode begins."""
-        self._inverse[begins] = self._start
+        self._inverse[np.flatnonzero(begins)] = self._start
 
     def visit(self, features: Array) -> Array:
         """Return h'Mh of each environment's features, and then add them to its episode (Sherman and Morrison)."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cfn.bonuses.state_actions import action_numbers
 from cfn.errors import BadInputError
 from cfn.nn import networks
 from cfn.types import Array
@@ -50,8 +51,10 @@ class Actions:
 
     def numbers(self, actions: Array) -> Array:
         """Return actions in the form in which they are stored; discrete ones begin with 0."""
-        numbers: Array = (actions - self._first if self._discrete else actions).astype(self.example.dtype)
-        return numbers
+        if self._discrete:
+            return action_numbers(actions, self._first, self.size)
+        floats: Array = actions.astype(self.example.dtype)
+        return floats
 
     def encoded(self, numbers: Tensor) -> Tensor:
         """Return one row of `size` numbers per action."""

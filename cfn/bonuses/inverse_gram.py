@@ -33,7 +33,7 @@ class InverseGram:
     def __init__(self, size: int, ridge: float) -> None:
         block = min(max(size // 4, MIN_BLOCK), MAX_BLOCK)
         self._gram = ridge * np.eye(size)
-        self._root = np.eye(size, dtype=np.float32) / np.float32(ridge**0.5)
+        self._factor()  # as after loading, so that a resumed run has the same root to the last digit
         self._waiting = np.zeros((block, size), np.float32)
         self._directions = np.zeros((block, size))
         self._count = 0  # vectors that wait

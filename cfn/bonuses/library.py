@@ -1,5 +1,6 @@
 """Bonuses by the names and keys of the configs, for loops outside this package. Hydra is not needed."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -63,7 +64,7 @@ def _with_target(name: str, keys: dict[str, Any]) -> dict[str, Any]:
         raise BadInputError(f"there is no bonus {name!r}: the bonuses are {', '.join(names)}")
     values = yaml.safe_load((schema.CONF / "bonus" / f"{name}.yaml").read_text(encoding="utf-8"))
     extended = [entry for entry in values.get("defaults", []) if isinstance(entry, str) and entry != "_self_"]
-    if extended:  # a bonus with other values, such as cfn_tuned, which are all that its file has
+    if extended:  # a bonus such as cfn_tuned: its file lists only the changed keys
         own = {key: value for key, value in values.items() if key != "defaults"}
         return _with_target(extended[0], own | keys)
     complete = {"_target_": values["_target_"], **keys}
@@ -71,6 +72,10 @@ def _with_target(name: str, keys: dict[str, Any]) -> dict[str, Any]:
         for path, option in entry.items() if isinstance(entry, dict) else ():
             part = path.partition("@")[2]
             given: Any = keys.get(part, option)
-            given = {"name": given} if isinstance(given, str) else {"name": option, **given}
-            complete[part] = _with_target(given.pop("name"), given)
+            if not isinstance(given, str | Mapping):
+                kind = type(given).__name__
+                raise BadInputError(f'{part} is {kind}: give the name of a bonus, or {{"name": ..., KEY: VALUE}}')
+            chosen = {"name": given} if isinstance(given, str) else {"name": option, **given}
+            own = values.get(part, {})  # keys of the part that the file of the whole sets
+            complete[part] = _with_target(chosen.pop("name"), own | chosen)
     return complete

@@ -31,9 +31,17 @@ class Stateful(Protocol):
         """
 
 
-def lacks_state(part: Stateful, base: type[Any]) -> bool:
-    """Return whether a part only inherits `state_dict` from its base class, so that its state cannot be saved."""
-    return type(part).state_dict is base.state_dict
+def without_state(part: Stateful, base: type[Any]) -> str | None:
+    """Return the name of a class that only inherits `state_dict` from its base class, so that its state is not saved.
+
+    Args:
+        part: Part of a run. The parts that it is made of itself, in its attribute `parts`, are looked at, too.
+        base: Base class.
+    """
+    if type(part).state_dict is base.state_dict:
+        return type(part).__name__
+    inner = getattr(part, "parts", {}).values()
+    return next((name for each in inner if (name := without_state(each, base))), None)
 
 
 class Sealed:

@@ -149,6 +149,9 @@ def checked(composed: DictConfig) -> tuple[ExamConfig, schema.Component]:
     config = without_hydra(composed)
     require_values(config.bonus)
     values: Any = OmegaConf.to_container(config, resolve=True)
+    for group in ("env", "agent", "tracker"):
+        for key in values.get(group) or ():
+            raise UsageError(f"{group}.{key} is not a key of cfn exam, which needs no {group}: leave it out")
     bonus = component("bonus", values["bonus"], choices)
     keys = {key: value for key, value in values.items() if key not in ("suite", "env", "agent", "bonus", "tracker")}
     return ExamConfig(**schema.checked(ExamConfig, keys, prefix="")), bonus

@@ -24,7 +24,7 @@ def errors(bonus: Array, counts: Array) -> dict[str, float]:
 
 
 def exponent(bonus: Array, counts: Array) -> float:
-    """Return p of the fit B ~ N^-p, a line through the logarithms; 0 for a bonus without positive values."""
+    """Return p of the fit B ~ N^-p, a line through the logarithms; 0 unless all values are positive."""
     if not (bonus > TINY).all() or np.ptp(counts) == 0:
         return 0.0
     return -float(np.polyfit(np.log(counts), np.log(bonus), 1)[0])

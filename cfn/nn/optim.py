@@ -42,7 +42,7 @@ class Optimizer(torch.optim.Optimizer):
     """Whether the step is part of a compiled update."""
 
     def prepare(self) -> None:
-        """Do what a compiled update cannot contain, before each update: create missing states."""
+        """Create missing states before each update, outside the compiled graph."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter not in self.state:

@@ -15,7 +15,7 @@ from cfn import seeding
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
 from cfn.bonuses.visits import Visits
-from cfn.checkpoints.stateful import Stateful, lacks_state
+from cfn.checkpoints.stateful import Stateful, without_state
 from cfn.config import Config
 from cfn.envs import making
 from cfn.envs.batch import BrokenEnvError, EnvBatch
@@ -248,8 +248,8 @@ class Training:
 
     def _warn_of_missing_states(self) -> None:
         for part, base in ((self.agent, Agent), (self.bonus, Bonus)):
-            if self.config.checkpoint.every and lacks_state(part, base):
-                log.warning(f"{type(part).__name__} has no state_dict: a resumed run will start it untrained.")
+            if self.config.checkpoint.every and (name := without_state(part, base)):
+                log.warning(f"{name} has no state_dict: a resumed run will start it untrained.")
 
     def state_dict(self) -> dict[str, Any]:
         finite(self.step, self.means.look())  # losses that are still on a device were not checked yet

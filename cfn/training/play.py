@@ -15,7 +15,7 @@ import numpy as np
 from cfn import seeding
 from cfn.agents.base import Agent
 from cfn.bonuses.base import Bonus
-from cfn.checkpoints.stateful import lacks_state
+from cfn.checkpoints.stateful import without_state
 from cfn.envs.checks import as_state
 from cfn.envs.rendering import as_picture, prepare_rendering, render
 from cfn.envs.stack import newest
@@ -45,15 +45,14 @@ def play(folder: Path, episodes: int, film: bool, trusted: Sequence[str]) -> Non
     # Any device will do, compiling would take longer than playing, and with one step no replay buffer has to fit.
     config = dataclasses.replace(config_of(run, trusted), device="auto", compile=False, bf16=False, steps=1)
     one = dataclasses.replace(config.eval, episodes=1)
-    config = dataclasses.replace(config, num_envs=1, env_workers=1, eval=one)
+    config = dataclasses.replace(config, env_workers=1, eval=one)
     training, checkpoint = restore(run, config, lambda training, saved: training.load_learned(saved.read_learned))
-    if lacks_state(training.agent, Agent):
-        name = type(training.agent).__name__
+    if name := without_state(training.agent, Agent):
         raise UsageError(
             f"{run.shown} cannot be played: its agent {name} has no state_dict, so its checkpoint does not contain "
             "what the agent has learned: add state_dict and load_state_dict to the agent, and train again"
         )
-    untrained = " (untrained: the bonus has no state_dict)" if lacks_state(training.bonus, Bonus) else ""
+    untrained = " (untrained: the bonus has no state_dict)" if without_state(training.bonus, Bonus) else ""
     env = _rendered(training, run) if film else training.make_env()
     fps = min(int(env.metadata.get("render_fps") or MAX_FPS), MAX_FPS)
     video = Video(run.files.video(checkpoint.step), run.setting, fps)

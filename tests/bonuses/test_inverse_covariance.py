@@ -38,3 +38,13 @@ def test_its_state_can_be_saved():
     assert (one.visit(np.ones((2, 3))) == other.visit(np.ones((2, 3)))).all()
     with pytest.raises(ValueError, match="another shape"):
         other.load_state_dict(InverseCovariance(1, 3, 0.1).state_dict())
+
+
+def test_begins_may_be_numbers_as_in_other_loops():
+    covariance, fresh = InverseCovariance(3, 2, 0.5), InverseCovariance(1, 2, 0.5)
+    features = np.ones((3, 2))
+    once = covariance.visit(features)[0]
+    covariance.clear(np.array([0.0, 0.0, 1.0]))
+    assert (covariance.visit(features) < once).tolist() == [True, True, False]
+    assert covariance.state_dict()["inverse"].shape == (3, 2, 2)
+    assert fresh.visit(features[:1])[0] == once

@@ -81,3 +81,15 @@ def test_its_state_can_be_saved(count):
 def test_another_size_is_refused():
     with pytest.raises(ValueError, match=r"bonus\.features"):
         InverseGram(16, 0.01).load_state_dict(InverseGram(8, 0.01).state_dict())
+
+
+@pytest.mark.parametrize("ridge", [0.001, 0.3])
+@pytest.mark.parametrize("count", [0, 10, 100])
+def test_it_is_resumed_exactly_before_and_after_the_first_block(ridge, count):
+    rng = np.random.default_rng(0)
+    rows, asked = unit_rows(rng, count, 40), unit_rows(rng, 20, 40)
+    straight, resumed = InverseGram(40, ridge), InverseGram(40, ridge)
+    straight.add(rows)
+    resumed.load_state_dict(copy.deepcopy(straight.state_dict()))
+    assert (resumed.forms(asked) == straight.forms(asked)).all()
+    assert (resumed.add(asked) == straight.add(asked)).all()

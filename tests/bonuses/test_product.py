@@ -8,6 +8,7 @@ from cfn.bonuses.counts import CountBonus
 from cfn.bonuses.e3b import E3BBonus
 from cfn.bonuses.first_visit import FirstVisitBonus
 from cfn.bonuses.icm import ICMBonus
+from cfn.bonuses.noveld import NovelDBonus
 from cfn.bonuses.product import ProductBonus
 from cfn.bonuses.rnd import RNDBonus
 from cfn.bonuses.visits import Visits
@@ -94,3 +95,11 @@ def test_parts_of_the_wrong_kind_are_refused():
         ProductBonus(episodic, episodic)
     with pytest.raises(BadValueError, match=r"^global: ProductBonus is itself made of bonuses, but"):
         ProductBonus(ProductBonus(lifelong, episodic), episodic)
+
+
+def test_parts_that_count_pairs_are_refused():
+    pairs = CoinFlipBonus(IMAGES, of="state_action", action_space=ACTIONS, **CFN)
+    with pytest.raises(BadValueError, match="global: CoinFlipBonus counts state-action pairs"):
+        ProductBonus(pairs, FirstVisitBonus(IMAGES))
+    with pytest.raises(BadValueError, match="novelty: CoinFlipBonus counts state-action pairs"):
+        NovelDBonus(IMAGES, pairs)

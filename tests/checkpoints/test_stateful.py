@@ -8,10 +8,13 @@ from looks import IMAGES, VECTORS
 
 from cfn.agents.rainbow import RainbowAgent
 from cfn.agents.sac import SACAgent
+from cfn.bonuses.base import Bonus
 from cfn.bonuses.coin_flip import CoinFlipBonus
+from cfn.bonuses.counts import CountBonus
+from cfn.bonuses.noveld import NovelDBonus
 from cfn.bonuses.pixelcnn import PixelCNNBonus
 from cfn.bonuses.rnd import RNDBonus
-from cfn.checkpoints.stateful import load_optimizer
+from cfn.checkpoints.stateful import load_optimizer, without_state
 from cfn.nn.optim import RMSProp
 
 OPTIMIZERS = {"adam": lambda p: torch.optim.Adam(p, 0.1, fused=True), "rmsprop": lambda p: RMSProp(p, 0.1)}
@@ -102,3 +105,13 @@ def test_a_batch_drawn_ahead_that_is_not_of_its_buffer_is_refused(name):
     state["memory"]["batches"] = list(batch._replace(entries=batch.entries + 500))
     with pytest.raises(ValueError, match="was not sampled from this buffer"):
         learner.load_state_dict(state)
+
+
+def test_a_bonus_inside_another_is_known_to_have_no_state():
+    class Forgetful(CountBonus):
+        state_dict = Bonus.state_dict
+
+    assert without_state(CountBonus(), Bonus) is None
+    assert without_state(NovelDBonus(VECTORS, CountBonus()), Bonus) is None
+    assert without_state(Forgetful(), Bonus) == "Forgetful"
+    assert without_state(NovelDBonus(VECTORS, Forgetful()), Bonus) == "Forgetful"

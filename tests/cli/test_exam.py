@@ -99,3 +99,24 @@ def test_nothing_to_compare_is_an_error(tmp_path):
     (tmp_path / "exam.json").write_text("{}")
     with pytest.raises(UsageError, match="is left out: it is not the result of an exam"):
         run(["--compare", str(tmp_path)])
+
+
+def test_later_exams_are_merged_with_earlier_ones_of_the_same_preset(tmp_path, capsys):
+    for number, questions in enumerate(("decay", "scale")):
+        run(["bonus=count", f"questions={questions}", "--out", str(tmp_path / str(9 - number))])
+    capsys.readouterr()
+    run(["--compare", str(tmp_path), "--out", str(tmp_path / "table")])
+    assert "| count | 1 | 0.5 [1/1] | 1 [1/1] |" in capsys.readouterr().out
+    run(["bonus=count", "questions=scale", "preset=thorough", "--out", str(tmp_path / "thorough")])
+    capsys.readouterr()
+    run(["--compare", str(tmp_path), "--out", str(tmp_path / "table")])
+    printed = capsys.readouterr().out
+    assert "| count preset=quick | 1 | 0.5 [1/1] | 1 [1/1] |" in printed
+    assert "| count preset=thorough | 1 |  | 1 [1/1] |" in printed
+
+
+@pytest.mark.parametrize("key", ["env.size=3", "agent.lr=1", "tracker.project=x"])
+def test_keys_of_groups_that_the_exam_does_not_need_are_refused(key, tmp_path):
+    name = key.partition("=")[0]
+    with pytest.raises(UsageError, match=rf"{name} is not a key of cfn exam"):
+        run(["bonus=none", key, "--out", str(tmp_path)])

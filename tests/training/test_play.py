@@ -284,3 +284,10 @@ def test_a_long_episode_shows_its_progress(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[1] == "episode 1 of 2: step 0 of at most 20"
     assert "episode 2 of 2: step 3 of at most 20" in said
+
+
+@pytest.mark.parametrize("bonus", ["first_visit", "noveld bonus@bonus.novelty=count", "e3b"])
+def test_a_run_of_several_environments_is_played(tmp_path, capsys, bonus):
+    trained(tmp_path, *GRID, *f"bonus={bonus}".split(), "num_envs=2")
+    play(tmp_path, 1, False, [])
+    assert "mean return" in capsys.readouterr().out
