@@ -129,6 +129,10 @@ def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
     if choices.get("preset") != "paper" and choices.get("experiment") == "none":
         preset = choices.get("preset")
         raise UsageError(f"preset={preset} needs an experiment: add experiment=NAME, or leave preset out")
+    for group in OFFERED:  # before interpolations that point to it
+        values = composed.get(group)
+        if not isinstance(values, DictConfig) or "_target_" not in values:
+            raise UsageError(schema.without_target(group, str(choices.get(group))))
     require_values(composed)
     return from_values(OmegaConf.to_container(composed, resolve=True), choices)  # type: ignore[arg-type]
 

@@ -117,7 +117,7 @@ def component(
         parts: Option chosen for each part, by its full key.
     """
     if not isinstance(values, dict) or "_target_" not in values:
-        raise UsageError(f"{group}={name} has no _target_: its YAML file must name the class to construct")
+        raise UsageError(without_target(group, name))
     keys = dict(values)
     target = locate(f"{group}._target_", str(keys.pop("_target_")))
     for key, argument in arguments(target, f"{group}.", offered)[0].items():
@@ -277,6 +277,11 @@ def _options_with(owner: str, key: str) -> list[str]:
     files = sorted((CONF / group).glob("*.yaml")) if group.isidentifier() else []
     contents = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) or {} for file in files}
     return [f"{group}={name}" for name, keys in contents.items() if key in keys and name != option]
+
+
+def without_target(group: str, name: str) -> str:
+    """Return a sentence on an option whose YAML file names no class."""
+    return f"{group}={name} has no _target_: its YAML file must name the class to construct"
 
 
 def unknown_key(key: str, known: Iterable[Any], owner: str = "") -> str:

@@ -122,6 +122,14 @@ def test_what_is_wrong_is_named(key, value, message):
         check(config, CHOICES)
 
 
+def test_a_missing_class_is_named_before_values_that_follow_from_it():
+    config = compose()
+    config.bonus = {"visits": 3}
+    config.reward_clip = "${bonus._target_}"
+    with pytest.raises(UsageError, match=r"^bonus=\w+ has no _target_: its YAML file must name the class"):
+        check(config, CHOICES)
+
+
 def test_a_preset_needs_an_experiment():
     with pytest.raises(UsageError, match="preset=mini needs an experiment"):
         check(compose(), {**CHOICES, "preset": "mini"})

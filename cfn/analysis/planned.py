@@ -34,6 +34,8 @@ def listed(path: Path, filters: Sequence[Filter] = ()) -> tuple[list[Row], list[
             shared = set.intersection(*(set(run.overrides) for run in record.runs)) if record.runs else set[str]()
             waiting = [run for run in record.runs if not run.started and run.folder.resolve() not in known]
             table += [planned_row(run, shared) for run in waiting]
+    if not table and not problems:
+        problems = [f"no run of {path} has been planned yet"]
     return table, problems if not table or folders else []
 
 

@@ -48,15 +48,20 @@ class Scores:
     def _last_steps(self) -> set[float]:
         return {float(series.steps[-1]) for group in self.groups for series in self.of(group.runs)}
 
+    @cached_property
+    def _first_step(self) -> float:
+        """First step at which all runs have a score: those evaluated more often do not count more early ones."""
+        return max((float(series.steps[0]) for group in self.groups for series in self.of(group.runs)), default=0.0)
+
     def averages(self, runs: Sequence[Record]) -> list[float]:
-        """Return each run's score, averaged up to the last step that all runs have reached."""
+        """Return each run's score, averaged over the steps of which all runs have scores."""
         series = self.of(runs)
         if not series:
             return []
         last = min(self._last_steps)
         if self.by_iteration:
             return [float(one.values[one.steps <= max(last, one.steps[0])].mean()) for one in series]
-        return [average(one, last) for one in series]
+        return [average(one, last, self._first_step) for one in series]
 
     @property
     def averaged(self) -> str:

@@ -153,17 +153,19 @@ def on_grid(series: Sequence[Series], grid: Numbers) -> Numbers:
     return np.stack([np.interp(grid, s.steps, s.values, left=np.nan, right=np.nan) for s in series])
 
 
-def average(series: Series, last: float = np.inf) -> float:
+def average(series: Series, last: float = np.inf, first: float = -np.inf) -> float:
     """Return the mean of a curve over steps: the area under it, divided by the steps it spans.
 
     Args:
         series: Curve to average.
         last: Step at which to stop; default: the end of the curve.
+        first: Step at which to start; default: the beginning of the curve.
     """
     last = max(series.steps[0], min(last, series.steps[-1]))
-    before = series.steps < last
-    steps, values = np.append(series.steps[before], last), series.values[before]
-    values = np.append(values, np.interp(last, series.steps, series.values))
+    first = min(last, max(first, series.steps[0]))
+    inside = (first < series.steps) & (series.steps < last)
+    steps = np.concatenate([[first], series.steps[inside], [last]])
+    values = np.interp(steps, series.steps, series.values)
     span = steps[-1] - steps[0]
     return float(np.trapezoid(values, steps) / span) if span else float(values[-1])
 

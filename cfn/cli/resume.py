@@ -22,7 +22,7 @@ def run(arguments: list[str]) -> None:
     )
     add_trust(parser)
     options = parser.parse_intermixed_args(arguments)
-    overrides = [word for word in options.words if "=" in word and not Path(word).exists()]
+    overrides = [word for word in options.words if "=" in word and not _is_path(word)]
     paths = [Path(word) for word in options.words if word not in overrides]
     if not paths:
         parser.error("name a run folder, or the record of a sweep")
@@ -35,6 +35,12 @@ def run(arguments: list[str]) -> None:
         resume(paths[0], changes, options.trust, Pictures)
         return
     resume_sweep(paths, of_hydra, changes, options.trust)
+
+
+def _is_path(word: str) -> bool:
+    """Return whether a word with = names a path: run folders end in seed=N, like an override."""
+    key = word.partition("=")[0].lstrip("+~")
+    return Path(word).exists() or ("/" in key and not key.startswith("hydra/"))
 
 
 def resume_sweep(paths: list[Path], of_hydra: list[str], changes: list[str], trusted: list[str]) -> None:

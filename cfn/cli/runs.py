@@ -26,7 +26,7 @@ def run(arguments: list[str]) -> None:
     if options.watch:
         from cfn.cli.watch import watch  # slow to import, and a list does without
 
-        watch(options.path, options.filters, options.sort or "left")
+        watch(options.path, options.filters, options.sort or "left", options.where)
         return
     if options.filters:
         parser.error(f"{options.filters[0]}: filters need --watch; --where chooses runs without it")

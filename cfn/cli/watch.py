@@ -13,6 +13,7 @@ from rich.table import Table
 
 from cfn.analysis.listing import Line, as_line
 from cfn.analysis.planned import listed
+from cfn.analysis.sides import Filter
 from cfn.errors import UsageError
 from cfn.runs.reading import latest
 from cfn.runs.record import SPEED
@@ -40,13 +41,14 @@ class Rates:
         return (total - done) / rate if rate else None
 
 
-def watch(path: Path, filters: Sequence[str], sort: str) -> None:
+def watch(path: Path, filters: Sequence[str], sort: str, where: Sequence[Filter] = ()) -> None:
     """Show a table until every run is finished or has failed, or until Ctrl-C. A stopped run may start again.
 
     Args:
         path: Folder of runs, or the record of a sweep.
         filters: Filters `key=value` on the columns env, agent, bonus, seed and state; values may be lists.
         sort: Column to sort by.
+        where: Conditions on the keys of the runs, as of a list.
     """
     if "=" in path.name and not path.exists():  # the path was left out
         path, filters = Path("outputs"), [str(path), *filters]
@@ -55,20 +57,22 @@ def watch(path: Path, filters: Sequence[str], sort: str) -> None:
         raise UsageError(f"--sort {sort}: there is no such column; choose from {', '.join(COLUMNS)}")
     rates = Rates()
     console = Console() if sys.stdout.isatty() else Console(width=200)
-    table, ended = drawn(path, wanted, sort, rates)
+    table, ended = drawn(path, wanted, sort, rates, where)
     if not console.is_terminal:  # a pipe gets the table once
         console.print(table)
         return
     with Live(table, console=console, auto_refresh=False) as live:
         while not ended:
             time.sleep(EVERY_SECONDS)
-            table, ended = drawn(path, wanted, sort, rates)
+            table, ended = drawn(path, wanted, sort, rates, where)
             live.update(table, refresh=True)
 
 
-def drawn(path: Path, wanted: dict[str, set[str]], sort: str, rates: Rates) -> tuple[Table, bool]:
+def drawn(
+    path: Path, wanted: dict[str, set[str]], sort: str, rates: Rates, where: Sequence[Filter] = ()
+) -> tuple[Table, bool]:
     """Return the table of the runs that pass the filters, and whether all runs, shown or not, have ended."""
-    found, problems = listed(path)
+    found, problems = listed(path, where)
     every = [as_line(row) for row in found]
     if not every:
         raise UsageError("; ".join(problems))

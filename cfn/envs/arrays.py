@@ -57,6 +57,9 @@ def with_arrays(env: gym.Env[Any, Any], count: bool = True, key: str | None = No
     if image := flattening.only_image:
         path, image_space = image
         note = _note(space, flattening, "the images of one entry", key)
+        if channels_first(image_space.shape or ()):
+            last = _channels_last(image_space)
+            return Converted(env, last, lambda observation: np.moveaxis(entry_at(path, observation), 0, -1), note)
         return Converted(env, image_space, lambda observation: np.asarray(entry_at(path, observation)), note)
     note = _note(space, flattening, f"flattened to vectors of {flattening.space.shape[0]} numbers", key)
     return Converted(env, flattening.space, flattening.flatten, note)

@@ -56,6 +56,7 @@ class MiniGrid(gym.Wrapper[Any, Any, Any, Any]):
         self._grid = grid = cast("Any", env.unwrapped)
         if max_steps is not None:
             grid.max_steps = max_steps
+            grid.fixed_max_steps = True  # BabyAI's levels compute theirs at every reset otherwise
         self._view, self._pixels = view, pixels
         drawn = int(np.random.default_rng(run_seed).integers(2**31))
         self._layout_seed = drawn if layout == "run" else None

@@ -65,6 +65,10 @@ class Sweeper(sweeper.Sweeper):
         error_file: str | None = None,
     ) -> None:
         del error_file  # the runs read it
+        if max_batch_size is not None and (not isinstance(max_batch_size, int) or max_batch_size < 1):
+            raise UsageError(
+                f"hydra.sweeper.max_batch_size={max_batch_size}: should be at least 1, or null for no limit"
+            )
         self._batch_size = max_batch_size
         self._params = params or {}
         self._search = search

@@ -21,7 +21,7 @@ def threads_per_run(hydra: Any, runs: int) -> int | None:
     if launcher == "joblib":
         return max(1, cores // max(1, min(runs, workers_of(hydra.launcher.n_jobs, cores))))
     if launcher == "slurm_local":
-        return max(1, cores // runs)
+        return max(1, cores // max(1, runs))
     return None
 
 
@@ -33,4 +33,4 @@ def workers_of(n_jobs: Any, cores: int) -> int:
     """
     if n_jobs is not None and (not isinstance(n_jobs, int) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise UsageError(f"hydra.launcher.n_jobs={n_jobs}: should be a number of runs, or -1 for one per core")
-    return 1 if n_jobs is None else n_jobs if n_jobs > 0 else cores + 1 + n_jobs
+    return 1 if n_jobs is None else n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)

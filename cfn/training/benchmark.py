@@ -71,6 +71,8 @@ def benchmark(config: Config, seconds: float) -> Benchmark:
         def advance(steps: int) -> None:
             training.config = dataclasses.replace(training.config, steps=training.step + steps)
             training.loop(run, metrics, save=lambda _: None)
+            if (reason := training.stop.reason) is not None:
+                raise reason
 
         advance(MIN_SIZE + 2 * CHUNK)  # fills the buffers, compiles, and warms up
         clock.seconds.clear()

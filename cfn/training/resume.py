@@ -154,10 +154,11 @@ def _load(training: Training, checkpoint: Checkpoint) -> None:
 
 def _stopped_before_first_checkpoint(run: Run, config: Config) -> bool:
     """Return whether no checkpoint was completed yet; files of one that was being written do not count."""
-    first = config.checkpoint.every
+    first: int | None = run.config["checkpoint"]["every"]  # that of the run: the command may change it
     if first is None or run.recorded_state == "finished" or Checkpoints(run.files.checkpoints).paths:
         return False
-    return latest(run.folder, "step").get("step", 0) < first + config.num_envs  # metrics of its own step come first
+    step = float(latest(run.folder, "step").get("step", 0))
+    return step < first + config.num_envs  # metrics of the checkpoint's own step come first
 
 
 def _start_again(run: Run, config: Config, add_tracker: ExtraTracker | None) -> None:

@@ -78,14 +78,26 @@ class Payment:
         _OWNERS.pop(self.bonus, None)
 
     def save(self, folder: str | Path) -> None:
-        """Write the bonus and its steps to a folder. No pickle is written."""
-        Checkpoints(Path(folder), keep=1).save(self.steps, {"bonus": self.state_dict()})
+        """Write the bonus and its steps to a folder, in place of what was saved there. No pickle is written."""
+        Checkpoints(Path(folder), keep=2).save(self.steps, {"bonus": self.state_dict()})
+        Checkpoints(Path(folder), keep=1).remove_after(self.steps)  # the former one may have had more steps
 
     def load(self, folder: str | Path) -> None:
         """Restore what `save` has written; the bonus must have been made with the same arguments."""
-        if (checkpoint := Checkpoints(Path(folder)).latest()) is None:
+        saved = Checkpoints(Path(folder))
+        if (checkpoint := saved.latest()) is None:
+            if saved.paths:
+                raise BadInputError(f"the bonus saved in {folder} is damaged")
             raise BadInputError(f"{folder} has no saved bonus: name the folder that save() has written")
-        self.load_state_dict(checkpoint.read("bonus"))
+        try:
+            self.load_state_dict(checkpoint.read("bonus"))
+        except (ValueError, TypeError, LookupError, RuntimeError) as error:  # RuntimeError: weights of other shapes
+            reason = " ".join(str(error).split())
+            name = type(self.bonus).__name__
+            raise BadInputError(
+                f"the bonus saved in {folder} does not fit this {name}: make it with the same name, space and keys "
+                f"({type(error).__name__}: {reason[:200]})"
+            ) from error
 
     def state_dict(self) -> dict[str, Any]:
         return {"steps": self.steps, "bonus": self.bonus.state_dict()}

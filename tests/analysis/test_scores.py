@@ -24,6 +24,15 @@ def test_averages_end_at_the_last_step_that_all_runs_have_reached(tmp_path):
     assert scores(found[:1]).averaged == "return, averaged over the run"
 
 
+def test_averages_begin_at_the_first_step_that_all_runs_have(tmp_path):
+    """Two runs with the same curve have the same score, however often they are evaluated."""
+    make_run(tmp_path, returns=(1, 2, 3, 4, 5, 6), mse=(1,) * 6, every=100)
+    make_run(tmp_path, "rnd", returns=(3, 6), mse=(1, 1), every=300)
+    found = groups(tmp_path)
+    score = scores(found)
+    assert [score.averages(one.runs) for one in found] == [[4.5], [4.5]]
+
+
 def test_without_evaluations_the_score_is_the_smoothed_training_return(tmp_path):
     folder = make_run(tmp_path, tables=0)
     (folder / "metrics.jsonl").write_text('{"step": 10, "train/return": 1}\n{"step": 20, "train/return": 2}\n')

@@ -6,6 +6,7 @@ import pytest
 from composing import composed
 
 from cfn.cli.bench import advice
+from cfn.envs.gridworld import Gridworld
 from cfn.training.benchmark import PARTS, Benchmark
 
 SMALL = ("env.size=5", "env.image_size=10", "agent.min_size=50", "agent.batch_size=4", "bonus.min_size=50", "threads=1")
@@ -49,6 +50,21 @@ def test_bad_input(call, arguments, sentence):
     assert done.returncode != 0
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_environment_that_fails_ends_the_measurement(call, monkeypatch):
+    steps = []
+
+    def failing(self, action):
+        steps.append(action)
+        return 1 / 0 if len(steps) > 700 else plain(self, action)
+
+    plain = Gridworld.step
+    monkeypatch.setattr(Gridworld, "step", failing)
+    done = call("bench", "agent=random", "bonus=none", "--seconds", "60")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "This is a bug" not in done.stderr
 
 
 def cost(device="cpu", threads=1, evaluation=0.0, **milliseconds):

@@ -256,3 +256,24 @@ def test_one_stray_run_can_be_left_out(call, tmp_path):
     out = call("plot", "runs", "--table", "--where", "bonus.scale=0.1").stdout
     assert "bonus.scale" not in out
     assert "| gridworld | CFN | 2 |" in out
+
+
+def test_the_numbers_behind_a_picture_name_each_of_many_settings(call, tmp_path):
+    """More settings than colours, and single seeds, whose intervals have no ends."""
+    for number in range(10):
+        make_run(tmp_path / "runs", returns=(number, number), config={"bonus.scale": number / 100})
+    code, _, err = call("plot", "runs", "--data")
+    assert (code, "This is a bug" in err) == (0, False)
+    with (tmp_path / "plots/gridworld-curve.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    curve = {
+        float(row["y"]): row["series"]
+        for row in table
+        if row["panel"] == "gridworld: evaluations" and row["kind"] == "line"
+    }
+    assert [curve[number] for number in range(10)] == [
+        f"CFN, bonus.scale={number / 100:g} (1 seed)" for number in range(10)
+    ]
+    with (tmp_path / "plots/gridworld-count_error.csv").open(newline="") as file:
+        series = {row["series"] for row in csv.DictReader(file)}
+    assert {"CFN, bonus.scale=0.01", "CFN, bonus.scale=0.01, floor"} <= series

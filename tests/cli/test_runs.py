@@ -10,6 +10,9 @@ import re
 from pathlib import Path
 
 from folders import make_run
+from omegaconf import OmegaConf
+
+from cfn.runs.sweeps import SweepRecord, new_sweep
 
 
 def test_runs_lists_how_far_each_is_and_whether_it_lives(call, tmp_path):
@@ -151,3 +154,11 @@ def test_runs_are_chosen_by_their_values(call, tmp_path):
     assert [row["seed"] for row in rows] == [1]
     code, _, err = call("runs", "--where", "bonus.scale=0.2")
     assert (code, err) == (1, "cfn: --where bonus.scale=0.2 matches none of the 3 runs: bonus.scale is 0.1, 0.5\n")
+
+
+def test_a_sweep_without_planned_runs_is_a_sentence(call, tmp_path):
+    with new_sweep(tmp_path / "outputs") as folder:
+        record = SweepRecord.create(folder, [], None, "none")
+    OmegaConf.save(OmegaConf.create(), record.files.record)
+    path = record.files.record.relative_to(tmp_path)
+    assert call("runs", path) == (1, "", f"cfn: no run of {path} has been planned yet\n")

@@ -71,3 +71,8 @@ def test_watching_ends_when_no_run_can_go_on(outputs):
     summary = json.loads((folder / "summary.json").read_text())
     (folder / "summary.json").write_text(json.dumps(summary | {"state": "stopped"}))
     assert not watch.drawn(outputs, {}, "env", Rates())[1], "its job may start again"
+
+
+def test_conditions_on_keys_choose_runs_too(call, outputs):
+    title, _, row = shown(call, "outputs", "--where", "bonus=rnd")
+    assert (title.split(":")[0], row.split()[2]) == ("1 of 1 runs", "rnd")

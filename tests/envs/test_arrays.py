@@ -123,3 +123,11 @@ def test_channels_of_images_come_last():
     assert env.observation_space.shape == observation.shape == (20, 24, 3)
     assert env.observation_space.contains(observation)
     assert (observation[..., 1] == env.unwrapped.last[1]).all()
+
+
+def test_the_only_image_of_a_dict_may_have_its_channels_first():
+    image = Box(0, 255, (3, 32, 30), np.uint8)
+    env = with_arrays(Observing(Dict(image=image, mission=Mission())))
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.shape == observation.shape == (32, 30, 3)
+    assert (observation == np.moveaxis(env.unwrapped.last["image"], 0, -1)).all()

@@ -297,3 +297,11 @@ def test_bonuses_take_its_images(tmp_path, bonus):
     _, training = claimed(tmp_path, "env=minigrid", "agent=random", f"bonus={bonus}", "env.pixels=1", "steps=50")
     observations, states = training.envs.begin_episodes()
     assert np.isfinite(training.bonus.novelty(observations, states)).all()
+
+
+def test_the_step_limit_holds_in_levels_that_compute_their_own():
+    env = MiniGrid("BabyAI-GoToRedBall-v0", max_steps=7)
+    for seed in (0, None):
+        env.reset(seed=seed)
+        ends = [env.step(LEFT)[3] for _ in range(7)]
+        assert ends == [False] * 6 + [True]

@@ -111,6 +111,7 @@ def test_what_cannot_be_resumed_is_one_sentence(call, tmp_path):
         ("outputs",): "outputs holds no run",
         ("outputs", "bonus.scale=3"): "bonus.scale cannot be changed in a started run",
         ("seed=3",): "name a run folder, or the record of a sweep",
+        ("outputs/typo/seed=3",): "outputs/typo/seed=3: there is no such folder",
     }.items():
         done = call("resume", *arguments)
         assert done.returncode in (1, 2)

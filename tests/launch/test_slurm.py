@@ -185,7 +185,8 @@ def test_a_job_without_a_result_is_reported_with_its_reason_and_log(tmp_path, mo
 @pytest.mark.parametrize(
     ("launcher", "n_jobs", "runs", "threads"),
     [("joblib", -1, 2, 4), ("joblib", -1, 99, 1), ("joblib", 4, 9, 2), ("joblib", None, 9, 8), ("joblib", -5, 9, 2),
-     ("slurm_local", None, 3, 2), ("slurm", None, 3, None), ("basic", None, 3, None)],
+     ("joblib", -99, 9, 8),
+     ("slurm_local", None, 3, 2), ("slurm_local", None, 0, 8), ("slurm", None, 3, None), ("basic", None, 3, None)],
 )  # fmt: skip
 def test_parallel_runs_share_the_cores(monkeypatch, launcher, n_jobs, runs, threads):
     from omegaconf import OmegaConf

@@ -210,3 +210,11 @@ def test_every_combination_is_one_run_and_spelled_as_typed():
         ["a=3", "++b=2e-3", "~c", "d=True"],
         ["a=4", "++b=2e-3", "~c", "d=True"],
     ]
+
+
+@pytest.mark.parametrize("size", ["-1", "0", "a", "1.5"])
+def test_batches_of_no_runs_are_refused(call, tmp_path, size):
+    done = call("train", "-m", f"hydra.sweeper.max_batch_size={size}", "agent=random", "bonus=none", "seed=0,1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"cfn: hydra.sweeper.max_batch_size={size}: should be at least 1, or null for no limit\n"
+    assert not (tmp_path / "outputs").exists()

@@ -247,7 +247,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path, monkeyp
     run = broken_off(tmp_path / "killed", 30, monkeypatch, *overrides)
     run.write_summary("running", 0, 0.0, {})  # a killed run says nothing
     assert len(rows(run.folder)) > 3
-    assert resumed(run, monkeypatch) == rows(whole.folder)
+    assert resumed(run, monkeypatch, "checkpoint.every=20") == rows(whole.folder)
     fresh, _ = claimed(tmp_path / "claimed", *overrides)  # killed before it took a step
     assert resumed(fresh, monkeypatch) == rows(whole.folder)
 

@@ -188,3 +188,30 @@ def test_a_saved_bonus_continues_exactly(tmp_path):
     assert [result[1].tolist() for result in rest[0]] == [result[1].tolist() for result in rest[1]]
     with pytest.raises(ValueError, match="has no saved bonus"):
         second.load(tmp_path / "nowhere")
+
+
+def test_a_bonus_replaces_a_saved_one_that_has_more_steps(tmp_path):
+    def new():
+        return BonusVectorWrapper(walks(), make_bonus("count", Walk().observation_space))
+
+    for steps in (40, 10, 25):
+        wrapper = new()
+        wander(wrapper, AutoresetMode.SAME_STEP, steps)
+        wrapper.save(tmp_path)
+        loaded = new()
+        loaded.load(tmp_path)
+        assert loaded._payment.steps == wrapper._payment.steps
+
+
+def test_a_saved_bonus_that_does_not_fit_or_is_damaged_is_a_sentence(tmp_path):
+    space = Walk().observation_space
+    saved = BonusVectorWrapper(walks(), make_bonus("rnd", space))
+    saved.save(tmp_path)
+    for bonus in (make_bonus("cfn", space), make_bonus("simhash", space)):
+        with pytest.raises(ValueError, match=r"does not fit this \w+Bonus: make it with the same name, space and keys"):
+            BonusVectorWrapper(walks(), bonus).load(tmp_path)
+    for path in tmp_path.glob("*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="is damaged"):
+        saved.load(tmp_path)

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from cfn.errors import UsageError
 
+SERIES = "_series "
+"""Prefix of labels that name the series of an artist without showing it in a legend."""
 DPI = 110
 """Dots per inch of PNG files."""
 

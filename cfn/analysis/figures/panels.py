@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from cfn.analysis.figures.common import decorate, show_steps
+from cfn.analysis.figures.common import SERIES, decorate, show_steps
 from cfn.analysis.figures.counting import COUNTED_STATES, MEASURES, Counted, CountErrors, ErrorMeasure
 from cfn.analysis.grouping import Group
 from cfn.analysis.scores import Returns
@@ -69,6 +69,7 @@ def draw_curve(axes: Axes, series: Sequence[Series], runs: int, style: Style, lo
         return
     result = estimate(on_grid(series, grid), style.stat)
     complete = result.runs == runs
+    name = SERIES + label
     marker = "o" if len(grid) == 1 else ""
     axes.plot(
         grid,
@@ -79,12 +80,13 @@ def draw_curve(axes: Axes, series: Sequence[Series], runs: int, style: Style, lo
         label=label,
     )
     if not complete.all():
-        axes.plot(grid, np.where(_with_neighbours(~complete), result.centre, np.nan), ":", color=look.colour, alpha=0.8)
+        partly = np.where(_with_neighbours(~complete), result.centre, np.nan)
+        axes.plot(grid, partly, ":", color=look.colour, alpha=0.8, label=name)
     if len(series) > 1:
-        axes.fill_between(grid, result.low, result.high, color=look.colour, alpha=0.18, linewidth=0)
+        axes.fill_between(grid, result.low, result.high, color=look.colour, alpha=0.18, linewidth=0, label=name)
     if style.seeds:
         for one in series:
-            axes.plot(one.steps, one.values, color=look.colour, linewidth=0.6, alpha=0.5)
+            axes.plot(one.steps, one.values, color=look.colour, linewidth=0.6, alpha=0.5, label=name)
 
 
 def draw_error_curves(
@@ -107,7 +109,8 @@ def draw_error_curves(
         grid = common_grid(floor)
         colour = looks[label].colour if len(floors) > 1 else "black"
         centre = estimate(on_grid(floor, grid), "mean").centre
-        axes.plot(grid, centre, "_" if len(grid) == 1 else "--", color=colour, linewidth=1)
+        name = f"{SERIES}{label}, floor"
+        axes.plot(grid, centre, "_" if len(grid) == 1 else "--", color=colour, linewidth=1, label=name)
     if floors:
         axes.plot([], [], "--", color="black", linewidth=1, label="floor: a perfect network, these coins")
     if axes.dataLim.minposy < np.inf and axes.dataLim.y0 > 0:
