@@ -70,7 +70,7 @@ def resume(
     _log_to(run.files.log)
     with contextlib.ExitStack() as closing, changed.lock():
         config = config_of(changed, trusted)
-        if _stopped_before_first_checkpoint(changed, config):
+        if _stopped_before_first_checkpoint(run, config):
             _start_again(changed, config, add_tracker)
             return
         training, checkpoint = restore(changed, config, _load)
@@ -153,8 +153,13 @@ def _load(training: Training, checkpoint: Checkpoint) -> None:
 
 
 def _stopped_before_first_checkpoint(run: Run, config: Config) -> bool:
-    """Return whether no checkpoint was completed yet; files of one that was being written do not count."""
-    first: int | None = run.config["checkpoint"]["every"]  # that of the run: the command may change it
+    """Return whether no checkpoint was completed yet; files of one that was being written do not count.
+
+    Args:
+        run: Run as it was recorded, without the changes of the command.
+        config: Config of the resumed run.
+    """
+    first: int | None = run.config["checkpoint"]["every"]  # the command may change it
     if first is None or run.recorded_state == "finished" or Checkpoints(run.files.checkpoints).paths:
         return False
     step = float(latest(run.folder, "step").get("step", 0))
