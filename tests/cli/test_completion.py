@@ -12,7 +12,7 @@ LINES = {
     "cfn r": {"resume", "runs", "report"},
     "cfn train env=g": {"env=gridworld", "env=gridworld_small", "env=gym"},
     "cfn train env.s": {"env.size="},
-    "cfn train -m bonus=c": {"bonus=cfn", "bonus=count", "bonus=cts"},
+    "cfn train -m bonus=c": {"bonus=cfn", "bonus=cfn_tuned", "bonus=count", "bonus=cts"},
     "cfn train env=gridworld ste": {"steps="},
     "cfn plot out": set(),
     "cfn eval out": set(),
