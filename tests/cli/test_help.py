@@ -44,7 +44,7 @@ def test_the_overview_lists_groups_and_keys_with_values_types_and_meanings(call)
     assert "preset paper mini, paper" in lines, "no inner groups"
     assert "hydra/" not in text
     assert "${" not in text
-    assert "bonus cfn cfn, cfn_tuned, count, cts, drnd, e3b, elliptical, first_visit, icm, none, noveld," in " ".join(lines)
+    assert "bonus cfn cfn, cfn_tuned, count, cts, drnd, e3b, elliptical, first_visit, icm, none," in " ".join(lines)
     assert "steps 50000000 int >= 1 Length of the run, in agent steps summed over all environments." in " ".join(lines)
     assert "env.game MontezumaRevenge str Name of the game in ALE" in " ".join(lines)
     assert "bonus.d 7 int >= 1 Number of coins per visit." in lines
