@@ -70,7 +70,7 @@ def resume(
     _log_to(run.files.log)
     with contextlib.ExitStack() as closing, changed.lock():
         config = config_of(changed, trusted)
-        if _stopped_before_first_checkpoint(run, config):
+        if _stopped_before_first_checkpoint(run, config_of(run, trusted)):  # the command may change checkpoint.every
             _start_again(changed, config, add_tracker)
             return
         training, checkpoint = restore(changed, config, _load)
@@ -157,9 +157,9 @@ def _stopped_before_first_checkpoint(run: Run, config: Config) -> bool:
 
     Args:
         run: Run as it was recorded, without the changes of the command.
-        config: Config of the resumed run.
+        config: Its config.
     """
-    first: int | None = run.config["checkpoint"]["every"]  # the command may change it
+    first = config.checkpoint.every
     if first is None or run.recorded_state == "finished" or Checkpoints(run.files.checkpoints).paths:
         return False
     step = float(latest(run.folder, "step").get("step", 0))
