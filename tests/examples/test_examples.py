@@ -28,7 +28,7 @@ def run(name, *arguments):
 
 def test_every_example_is_tested():
     scripts = {path.stem for path in EXAMPLES.glob("*.py")} - {"tasks", "learning_curve", "curves"}
-    assert scripts == {*STEPS, "crowding", "uninformed"}
+    assert scripts == {*STEPS, "crowding", "initial_bonuses", "uninformed"}
 
 
 def test_crowding_measures_and_draws(tmp_path):
@@ -41,6 +41,16 @@ def test_crowding_measures_and_draws(tmp_path):
     assert factors["36", "8"] < 0.7, "too small with more states than features"
     assert factors["36", "64"] > 0.95
     assert out.stat().st_size > 1000
+
+
+def test_initial_bonuses_differ_less_with_more_targets_and_outputs():
+    command = [sys.executable, str(EXAMPLES / "initial_bonuses.py"), "--seeds", "2", "--outputs", "32", "128"]
+    done = subprocess.run([*command, "--categories", "30"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
+    found = {(int(row[0]), name): float(row[i].split()[0]) for row in rows for i, name in ((1, "RND"), (2, "DRND"))}
+    assert 0 < found[32, "DRND"] < 0.5 * found[32, "RND"]
+    assert 0 < found[128, "RND"] < 0.5 * found[32, "RND"], "the mean of more outputs varies less"
 
 
 def example(name):
