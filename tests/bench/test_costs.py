@@ -12,7 +12,9 @@ from cfn.config import CONF
 
 FILL = {"gridworld": 20_000, "taxi": 20_000, "montezuma": 3_000}
 """Random steps before the coin-flip network learns: how many frames of a batch are the same decides its speed."""
-FEW, WARM_UP = 1_100, 8
+FEW = {"cfn": 1_100, "sac": 300}
+"""Steps before learning of other runs, by bonus or agent: more than one batch."""
+FEWEST, WARM_UP, SECONDS = 50, 8, 4
 LEARNERS = ("rainbow", "sac", "cfn", "rnd")
 """Agents and bonuses that report a loss."""
 SMALL = {
@@ -30,7 +32,8 @@ EXPERIMENTS = sorted({path.stem for path in (CONF / "experiment").glob("*.yaml")
 def learning(cell, bench):
     """Overrides with which a run of these values learns from early on, and the steps until then."""
     bonus, agent = cell["bonus"], cell["agent"]
-    fill = next((fill for env, fill in FILL.items() if cell["env"].startswith(env) and bonus == "cfn"), FEW)
+    fill = next((fill for env, fill in FILL.items() if cell["env"].startswith(env) and bonus == "cfn"), None)
+    fill = fill or FEW.get(bonus, FEW.get(agent, FEWEST))
     fill = bench.size(fill, 40)
     sizes = [f"{group}.min_size={fill}" for group in ("agent", "bonus") if cell[group] in ("rainbow", "sac", "cfn")]
     return fill if sizes else 0, sizes + (["agent.epsilon_decay=0"] if agent == "rainbow" else [])
@@ -45,7 +48,7 @@ def measured(folder, experiment, cell, bench):
     go_on = Looping(folder, config)
     go_on(fill + WARM_UP)
     steps, start = 0, time.perf_counter()
-    while (taken := time.perf_counter() - start) < bench.size(10, 0.01):
+    while (taken := time.perf_counter() - start) < bench.size(SECONDS, 0.01):
         go_on(WARM_UP)
         steps += WARM_UP
     losses = {f"{group}/loss" for group in ("agent", "bonus") if cell[group] in LEARNERS}

@@ -124,7 +124,7 @@ def test_no_other_is_faster(period, threads, bench):
         "Tianshou": tianshou(period, bench.full),
     }
     rates = steps_per_second(
-        runs, *bench.size((80, 5), (8, 1)), warm_up=LEARNING_STARTS[bench.full] + bench.size(40, 4)
+        runs, *bench.size((40, 7), (8, 1)), warm_up=LEARNING_STARTS[bench.full] + bench.size(40, 4)
     )
     ratios = {
         f"{ours} / {theirs}": rates[ours] / rates[theirs]

@@ -169,9 +169,7 @@ def plain(bench):
 
 
 def rates_of(runs, bench):
-    return steps_per_second(
-        runs, *bench.size((100, 7), (3, 1)), warm_up=LEARNING_STARTS[bench.full] + bench.size(60, 2)
-    )
+    return steps_per_second(runs, *bench.size((60, 9), (3, 1)), warm_up=LEARNING_STARTS[bench.full] + bench.size(60, 2))
 
 
 def test_sac_is_faster_than_stable_baselines3(threads, bench):
