@@ -129,12 +129,21 @@ def check(composed: DictConfig, choices: Mapping[str, Any]) -> Config:
     if choices.get("preset") != "paper" and choices.get("experiment") == "none":
         preset = choices.get("preset")
         raise UsageError(f"preset={preset} needs an experiment: add experiment=NAME, or leave preset out")
+    require_preset(str(choices.get("preset")), str(choices.get("experiment")))
     for group in OFFERED:  # before interpolations that point to it
         values = composed.get(group)
         if not isinstance(values, DictConfig) or "_target_" not in values:
             raise UsageError(schema.without_target(group, str(choices.get(group))))
     require_values(composed)
     return from_values(OmegaConf.to_container(composed, resolve=True), choices)  # type: ignore[arg-type]
+
+
+def require_preset(preset: str, experiment: str) -> None:
+    """Raise `UsageError` if an experiment of this package lacks this preset; those of users need not have any."""
+    sizes = [path.parent.name for path in sorted((CONF / "preset").glob(f"*/{experiment}.yaml"))]
+    if sizes and preset not in sizes and (CONF / "preset" / f"{preset}.yaml").is_file():
+        others = " or ".join(f"preset={size}" for size in sizes)
+        raise UsageError(f"preset={preset}: experiment={experiment} has no such size: use {others}")
 
 
 def require_values(composed: DictConfig) -> None:

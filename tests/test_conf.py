@@ -58,7 +58,12 @@ def test_each_composes_with_each(chosen):
 EXPERIMENTS = [name for name in OPTIONS["experiment"] if name != "none"]
 
 
+def has_preset(experiment, preset):
+    return (CONF / "preset" / preset / f"{experiment}.yaml").is_file()
+
+
 def check_experiment(experiment, bonus, agent, preset):
+    preset = preset if has_preset(experiment, preset) else "paper"
     config, _ = composed(f"experiment={experiment}", f"preset={preset}", f"agent={agent}", f"bonus={bonus}")
     assert (config.bonus.name, config.agent.name) == (bonus, agent)
 
@@ -84,8 +89,9 @@ def test_any_tracker_will_do(tracker):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("preset", OPTIONS["preset"])
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize(
+    ("experiment", "preset"), [(e, p) for e in EXPERIMENTS for p in OPTIONS["preset"] if has_preset(e, p)]
+)
 def test_what_an_experiment_sweeps_composes(experiment, preset):
     """The first run and the last, as the sweeper would have them."""
     _, hydra = composed(f"experiment={experiment}", f"preset={preset}")
@@ -97,9 +103,31 @@ def test_what_an_experiment_sweeps_composes(experiment, preset):
         assert all(getattr(config, k).name == v for k, v in values.items() if k in GROUPS)
 
 
-def test_every_experiment_has_every_preset_and_only_they_do():
-    for preset in OPTIONS["preset"]:
-        assert {p.stem for p in (CONF / "preset" / preset).glob("*.yaml")} == set(OPTIONS["experiment"]) - {"none"}
+def test_every_experiment_has_a_paper_and_a_mini_preset_and_some_a_small_one():
+    found = {size: {p.stem for p in (CONF / "preset" / size).glob("*.yaml")} for size in OPTIONS["preset"]}
+    assert found["paper"] == found["mini"] == set(EXPERIMENTS)
+    assert {"gridworld_counts", "gridworld_curves"} < found["small"] < set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("experiment", [name for name in EXPERIMENTS if has_preset(name, "small")])
+def test_the_small_preset_keeps_the_papers_task_and_makes_images_networks_and_batches_smaller(experiment):
+    small, paper = (composed(f"experiment={experiment}", f"preset={size}")[0] for size in ("small", "paper"))
+    assert small.steps == paper.steps
+    assert small.env.keys["image_size"] == paper.env.keys["image_size"] / 2
+    assert {k: v for k, v in small.env.keys.items() if k != "image_size"} == {
+        k: v for k, v in paper.env.keys.items() if k != "image_size"
+    }
+    for part, sizes in (("agent", {"channels", "hidden"}), ("bonus", {"channels", "batch_size"})):
+        ours, theirs = (getattr(config, part).keys for config in (small, paper))
+        assert {key for key in theirs if ours[key] != theirs[key]} <= sizes
+    small.env.build(render_mode=None).close()
+
+
+def test_an_experiment_without_a_small_preset_names_those_that_it_has():
+    with pytest.raises(
+        UsageError, match=r"^preset=small: experiment=fetch has no such size: use preset=mini or"
+    ):
+        composed("experiment=fetch", "preset=small")
 
 
 @pytest.mark.parametrize("path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF)))

@@ -21,7 +21,7 @@ from cfn.runs.record import Record
 Cell = dict[str, str]
 """Keys and values, as on a command line."""
 
-PRESETS = ("paper", "mini")
+PRESETS = ("paper", "small", "mini")
 SEARCHES = ("scale_search",)
 """Experiments without cells."""
 _MAX_LISTED_CELLS = 8
@@ -88,13 +88,14 @@ def members(records: Sequence[Record], name: str, conf: Path) -> Members:
     started = [record for record in records if f"experiment={name}" in record.overrides]
     single = [record for record in records if not any(o.startswith("experiment=") for o in record.overrides)]
     of_preset: dict[str, list[Record]] = {}
-    for preset in PRESETS:
+    presets = [preset for preset in PRESETS if (conf / "preset" / preset / f"{name}.yaml").is_file()]
+    for preset in presets:
         if started:
             of_preset[preset] = [record for record in started if _preset(record) == preset]
         else:
             cells = plan(conf, name, preset).cells
             of_preset[preset] = [record for record in single if any(_could_be_of(record, cell) for cell in cells)]
-    preset = max(PRESETS, key=lambda preset: len(of_preset[preset]))
+    preset = max(presets, key=lambda preset: len(of_preset[preset]))
     chosen = of_preset[preset]
     if not chosen:
         hint = f"create its runs with cfn train experiment={name}"
