@@ -124,9 +124,7 @@ def test_the_small_preset_keeps_the_papers_task_and_makes_images_networks_and_ba
 
 
 def test_an_experiment_without_a_small_preset_names_those_that_it_has():
-    with pytest.raises(
-        UsageError, match=r"^preset=small: experiment=fetch has no such size: use preset=mini or"
-    ):
+    with pytest.raises(UsageError, match=r"^preset=small: experiment=fetch has no such size: use preset=mini or"):
         composed("experiment=fetch", "preset=small")
 
 
