@@ -41,7 +41,7 @@ def test_every_key_of_every_run_has_a_meaning():
 def test_the_overview_lists_groups_and_keys_with_values_types_and_meanings(call):
     text = call("train", "env=montezuma", "bonus=cfn", "bonus.d=7", "--help").stdout
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "preset paper mini, paper" in lines, "no inner groups"
+    assert "preset paper mini, paper, small" in lines, "no inner groups"
     assert "hydra/" not in text
     assert "${" not in text
     assert "bonus cfn cfn, cfn_tuned, count, cts, drnd, e3b, elliptical, first_visit, icm, none," in " ".join(lines)

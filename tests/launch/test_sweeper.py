@@ -73,7 +73,7 @@ def test_a_scale_search_sweeps_what_the_suite_of_each_run_lists(call, run_folder
     done = call("train", "experiment=scale_search", "preset=mini", "bonus=count,rnd", *short, "bonus.lr=1e-3")
     assert done.returncode == 1, "the oracle has no learning rate"
     scales = [str(folder.parent.name).rpartition("bonus.scale=")[2] for folder in run_folders()]
-    assert scales == ["0.0005", "0.0015", "0.005", "0.015"]
+    assert scales == ["0.0005", "0.0015", "0.005", "0.015", "0.05"]
 
 
 @pytest.mark.thorough
